@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 #: Fields that the service leaves out instead of sending null.
-_LEFT_OUT = {"rho", "noise", "profiles", "level", "range", "merged"}
+_LEFT_OUT = {"rho", "noise", "tail", "intervals", "profiles", "level", "range", "merged"}
 
 
 @cache

@@ -24,6 +24,20 @@ def number(value: float | Decimal, digits: int = 4) -> str:
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
+def rounded_to_noise(value: float, low: float, high: float) -> tuple[float, float, float]:
+    """Round a number and the ends of its 95% interval, outwards, to a tenth of the noise at least."""
+    noise = max(high - value, value - low) / 2
+    if not 0 < noise < math.inf:
+        return value, low, high
+    places = -math.ceil(round(math.log10(noise / 10), 9))
+    steps = [
+        side(round(each * 10.0**places, 6))
+        for each, side in ((value, round), (low, math.floor), (high, math.ceil))
+    ]
+    middle, first, last = (round(each / 10.0**places, places) for each in steps)
+    return middle, first, last
+
+
 def about(value: float) -> str:
     """Round an estimated count: three digits of a large one, a whole number from 10, two digits below."""
     if abs(value) < 10:

@@ -147,8 +147,8 @@ def _edges(result: Result) -> tuple[Floats, Floats]:
 
 def _size_errors(result: Result, sizes: Floats) -> Floats | None:
     """How far the 95% interval of each size reaches below and above it, as far as the result states it."""
-    if (level := result.facts.level) is not None:
-        low, high = np.asarray(level["size_low"]), np.asarray(level["size_high"])
+    if "size_low" in (known := result.intervals):
+        low, high = np.asarray(known["size_low"]), np.asarray(known["size_high"])
         ends: Floats = np.maximum([sizes - low, high - sizes], 0.0)
         return ends
     return None if result.size_error is None else np.full((2, len(sizes)), 2.0 * result.size_error)

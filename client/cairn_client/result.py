@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cairn_client.conversion import read, to_json
 from cairn_client.csv_cells import escaped
 from cairn_client.errors import MissingLibrary
+from cairn_client.formatting import rounded_to_noise
 from cairn_client.geometry import clipped, placement
 from cairn_client.table_geometry import TableGeometry
 from cairn_client.tables import array_of
@@ -35,6 +36,17 @@ def optional(name: str, purpose: str) -> Any:
     except ImportError as error:
         library = name.partition(".")[0]
         raise MissingLibrary(f"{purpose} needs {library}: install it with `pip install {library}`") from error
+
+
+def _rounded(table: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """A table whose numbers are rounded to their noise, where it has the ends of their intervals."""
+    found = dict(table)
+    for name in table:
+        named = (name, f"{name}_low", f"{name}_high")
+        if all(each in table and not isinstance(table[each][0], str) for each in named):
+            rows = map(rounded_to_noise, *(table[each] for each in named))
+            found |= {each: list(values) for each, values in zip(named, zip(*rows, strict=True), strict=True)}
+    return found
 
 
 class Answers(Protocol):
@@ -125,7 +137,7 @@ class Result:
         if kind == ".csv":
             with path.open("w", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
-                table = self._table()
+                table = _rounded(self._table())
                 writer.writerow(["cluster", *escaped(table)])
                 for number, row in enumerate(zip(*table.values(), strict=True), 1):
                     cells = (each if isinstance(each, str) else repr(each) for each in row)
@@ -181,8 +193,9 @@ class Result:
         """A pandas DataFrame with a row per centre, numbered from 1.
 
         It has the columns by name (of a table in their own kinds, a category as a share for each level) and,
-        where they are known, the noisy `size` and the standard deviation of its noise, `size_noise`. Of a job
-        that left k open it has 95% intervals instead: `size_low`, `size_high`, and the same for each column.
+        where they are known, the noisy `size`, the standard deviation of its noise, `size_noise`, and 95%
+        intervals: `size_low`, `size_high`, and the same for each column. Those of a job of a single k are of
+        the noise alone, and approximate for columns.
         """
         pandas = optional("pandas", "a DataFrame")
         numbers = pandas.RangeIndex(1, len(self.centres) + 1, name="cluster")
@@ -204,17 +217,29 @@ class Result:
         prefix = "cluster_" if derived.keys() & table.keys() else ""
         return table | {prefix + name: values for name, values in derived.items()}
 
+    @property
+    def intervals(self) -> dict[str, Any]:
+        """95% intervals as far as they are known: `size_low`, `size_high`, `centre_low` and `centre_high`.
+
+        Of a job that left k open they are of the records nearest to each centre. Of a single k they are of
+        the noise alone, and those of centres are approximate.
+        """
+        known = self.facts.level or self.facts.intervals or {}
+        names = ("size_low", "size_high", "centre_low", "centre_high")
+        return {name: known[name] for name in names if name in known}
+
     def _derived(self) -> dict[str, list[Any]]:
-        """Columns about the clusters: sizes with their noise, or intervals where k was left open."""
+        """Columns about the clusters: sizes with their noise, and intervals as far as they are known."""
         found: dict[str, list[Any]] = {}
         if self.sizes is not None:
             found["size"] = self.sizes.tolist()
             if self.size_error is not None:
                 found["size_noise"] = [self.size_error] * len(self.sizes)
-        if (level := self.facts.level) is not None:
-            found |= {end: level[end] for end in ("size_low", "size_high")}
+        known = self.intervals
+        found |= {end: known[end] for end in ("size_low", "size_high") if end in known}
+        if "centre_low" in known:
             tabled = self.facts.profiles is not None
-            ends = {e: self._values(f"_{e}") if tabled else level[f"centre_{e}"] for e in ("low", "high")}
+            ends = {e: self._values(f"_{e}") if tabled else known[f"centre_{e}"] for e in ("low", "high")}
             for place, name in enumerate(self.columns):
                 found |= {f"{name}_{end}": [row[place] for row in rows] for end, rows in ends.items()}
         return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from core.arrays import Floats
 from core.blocks.base import Block, Clusters
-from core.blocks.noise import Noise, forecast_of, noise_of
+from core.blocks.noise import Noise, NoiseIntervals, forecast_of, noise_of
 from core.blocks.scaling import ColumnRanges
 from core.data import Domain, Geometry, choose_sites
 from core.data.tables.profiles import describe, describe_intervals, ranges_of
@@ -35,6 +35,8 @@ class Clustering:
     details: Mapping[str, Any] = field(default_factory=dict)
     #: The size of the noise in sizes and centres.
     noise: Noise = field(default_factory=Noise)
+    #: How far noise alone may have moved sizes and centres; None where k was left open.
+    intervals: NoiseIntervals | None = None
     #: Every released value, in order.
     releases: Sequence[Release] = ()
     #: The answers for every k, where k was left open; centres and sizes are then those of the suggested one.
@@ -152,8 +154,9 @@ class Algorithm(ABC):
             return Clustering(*parts, releases=releases, synopsis=synopsis, profiles=profiles)
         noise = noise_of(scaled, found, self.blocks(scaled)[-1].clip)
         centres = self.decode(scaled, found.centres)
+        intervals = NoiseIntervals.of(scaled.domain, centres, found.sizes, noise)
         if isinstance(scaled.domain, Geometry):
-            profiles = describe(scaled.domain, centres, noise.deviations, plan.objective)
+            profiles = describe(scaled.domain, centres, noise.deviations, plan.objective, intervals.centres)
         return Clustering(
             centres,
             found.sizes,
@@ -161,6 +164,7 @@ class Algorithm(ABC):
             draws,
             details,
             noise,
+            intervals,
             releases,
             profiles=profiles,
             coarsening=self._coarsening(plan, found, noise),

@@ -3,19 +3,24 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from core.arrays import Floats
 from core.blocks.base import Clusters
-from core.data import UNITS, Domain, Geometry, Ids, Sparse
+from core.data import UNITS, Dense, Domain, Geometry, Ids, Sparse
 from core.mechanisms.noise import AdditiveNoise
 from core.plan import Plan, Step
 from core.statistics.counts import ClusterCounts
 from core.statistics.sums import GroupSums, LiftedSums, ResidualSums
 
 RELEASED = "released"  # The clip of blocks whose rounds release the radii that they clip to.
+_NORMAL_TAIL = 1.96  # Standard deviations that normal noise stays within in 95 of 100 draws.
+_ROUNDING = 0.5  # Sizes are rounded to whole numbers by at most this.
+_LEAST_SIZE = 1e-9  # A size whose interval begins at zero: that of the centre is as wide as the bounds.
+
+Ends = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,8 @@ class Noise:
     centres: tuple[float, ...] | None = None
     #: Factors of `centres` for each column: its unit over that of the widest; None where all are alike.
     columns: tuple[float, ...] | None = None
+    #: Standard deviations that the noise stays within in 95 of 100 runs.
+    tail: float = _NORMAL_TAIL
 
     @property
     def deviations(self) -> Floats | None:
@@ -38,6 +45,56 @@ class Noise:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseIntervals:
+    """95% intervals of what the last round would have released without noise, of each cluster.
+
+    Those of centres are approximate: a centre is a noisy sum over a noisy size, and its interval is that for
+    a size at the lower end of the size's own. Clipping, and what another run would find, are left out.
+    """
+
+    #: Both ends for each size; None where no sizes are counted.
+    sizes: Ends | None
+    #: Both ends in the data's units, inside the bounds; None where the noise in centres is not known.
+    centres: Ends | None
+
+    @classmethod
+    def of(cls, domain: Domain, centres: Floats, sizes: Floats | None, noise: Noise) -> Self:
+        """The intervals of a release whose centres are in the data's units."""
+        of_sizes, of_centres, wider = None, None, np.ones(len(centres))
+        if noise.size is not None and sizes is not None:
+            reach = noise.tail * noise.size + _ROUNDING
+            of_sizes = np.maximum(sizes - reach, 0.0), np.maximum(sizes + reach, reach / 2)
+            wider = np.maximum(sizes, 1.0) / np.maximum(of_sizes[0], _LEAST_SIZE)
+        if noise.deviations is not None and isinstance(domain, Dense | Geometry):
+            away = noise.tail * noise.deviations * wider[:, None]
+            low, high = _ends(domain)
+            of_centres = np.clip(centres - away, low, high), np.clip(centres + away, low, high)
+        return cls(of_sizes, of_centres)
+
+    def to_json(self) -> dict[str, Any]:
+        """The ends by the names that releases with an open k have for theirs; without those not known."""
+        named = {"size": self.sizes, "centre": self.centres}
+        return {
+            f"{name}_{end}": values.tolist()
+            for name, ends in named.items()
+            if ends is not None
+            for end, values in zip(("low", "high"), ends, strict=True)
+        }
+
+
+def _ends(domain: Dense | Geometry) -> Ends:
+    """The least and the greatest value of each coordinate."""
+    if isinstance(domain, Geometry):
+        low, high = (domain.decode_alone(end[None, :])[0] for end in domain.bounds_units)
+        return low, high
+    if domain.low is not None and domain.high is not None:
+        return np.array(domain.low), np.array(domain.high)
+    assert domain.radius is not None
+    middle = domain.decode(np.zeros((1, domain.dimension)))[0]
+    return middle - domain.radius, middle + domain.radius
 
 
 def widest_unit(domain: Domain) -> float:
@@ -80,7 +137,9 @@ def noise_of(plan: Plan, found: Clusters, clip: int | str | None) -> Noise:
         centres = tuple(n * float(r) * unit for n, r in zip(noises, radii, strict=True) if n is not None)
         if not isinstance(plan.domain, Sparse):
             columns = tuple((plan.domain.unit_lengths() / unit).tolist())
-    return Noise(plan.forecast.get("size_noise"), centres or None, columns)
+    tails = (step.mechanism.tail for step in plan.steps if isinstance(step.mechanism, AdditiveNoise))
+    tail = max(tails, default=_NORMAL_TAIL)
+    return Noise(plan.forecast.get("size_noise"), centres or None, columns, tail)
 
 
 def _per_radius(steps: Sequence[Step], domain: Domain, size: float) -> float | None:

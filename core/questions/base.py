@@ -88,6 +88,8 @@ class Kind(ABC):
     most_columns: int = 1000
     #: Whether forms let people choose columns.
     offers_columns: bool = True
+    #: Whether two answers about the same clusters can be set side by side (`differences`).
+    has_differences: bool = False
     #: Whether it chooses by score in addition to adding noise to counts.
     chooses: bool = False
     #: Operations for each value that is released, most of them to describe it.

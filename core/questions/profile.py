@@ -51,6 +51,7 @@ class Profile(Kind):
     summary = "for each cluster of a clustering its size and a histogram of each column"
     options = (BINS, NOISE)
     clusterings = 1
+    has_differences = True
 
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
         return {"columns": list(columns), "bins": options["bins"]}

@@ -171,6 +171,16 @@ def noise_unit(value: float, low: float, high: float) -> float:
     return float(10.0 ** math.ceil(round(math.log10(_FINEST * noise), 9)))
 
 
+def rounded_to_noise(value: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
+    """A number and the ends of its interval, outwards, rounded to its noise; dates and times are texts."""
+    if not isinstance(value, float):
+        return value, low, high
+    unit = noise_unit(value, low, high)
+    ends = ((value, round), (low, math.floor), (high, math.ceil))
+    middle, first, last = (_in_units(each, unit, side) for each, side in ends)
+    return middle, first, last
+
+
 def _in_units(value: float, unit: float, rounding: Any) -> float:
     """A number rounded to a power of ten."""
     places = -round(math.log10(unit))

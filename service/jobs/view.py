@@ -22,6 +22,7 @@ from service.jobs.wire import JobFacts
 from service.ledger import accountants
 from service.ledger.charging import AccountKey, account_keys
 from service.ledger.units import Cost
+from service.operations.tables import Job
 
 _LEAST_DELTA = "An automatic delta is never less than a tenth of the default: give a smaller one, or 0. "
 
@@ -54,12 +55,15 @@ def facts(found: VisibleJob, now: datetime) -> JobFacts:
             "due_at": visible.due_at,
             "finished_at": visible.finished_at,
             "message": visible.message,
-            "links": {
-                "self": place,
-                **{part: f"{place}/{part}" for part in ("result", "receipt", "transcript")},
-            },
+            "links": {"self": place, **{part: f"{place}/{part}" for part in _parts(job)}},
         }
     )
+
+
+def _parts(job: Job) -> list[str]:
+    """Return what there is to get of a job that has succeeded."""
+    has_differences = job.kind != CLUSTER and questions.get(job.kind).has_differences
+    return ["result", "receipt", "transcript", *(["differences"] if has_differences else [])]
 
 
 def asked_for(request: Mapping[str, Any]) -> str:

@@ -489,7 +489,9 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
     due_at: Moment | None = Field(description="while the job runs: when its end is shown")
     finished_at: Moment | None
     message: str | None
-    links: dict[str, str]
+    links: dict[str, str] = Field(
+        description="calls about the job; `differences` only where two answers can be set side by side"
+    )
 
 
 class JobPage(Page[JobFacts], json_schema_extra=page_example(_JOB)):

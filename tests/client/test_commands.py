@@ -206,7 +206,7 @@ def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     owned = live.dataset(cap="1")
     words = ["submit", owned.name, "-k", "2", "--epsilon", "0.5", "--algorithm", "sulq"]
     cairn(*words, "-o", "centres.csv")
-    assert (place / "centres.csv").read_text().startswith("cluster,a,b,size,size_noise\n1,")
+    assert (place / "centres.csv").read_text().startswith("cluster,a,b,size,size_noise,size_low,")
     assert len((place / "centres.csv").read_text().splitlines()) == 3
     job = as_json("jobs", "--limit", "1")[0]
     assert job["state"] == "succeeded"

@@ -103,5 +103,5 @@ def test_getting_started_gets_to_a_first_result(live: Live, tmp_path: Path, told
     command = [sys.executable, "-W", "error", str(script), *([live.url, live.analyst_key] if told else [])]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
-    assert (tmp_path / "centres.csv").read_text().startswith("cluster,minutes,hour,size,size_noise\n")
+    assert (tmp_path / "centres.csv").read_text().startswith("cluster,minutes,hour,size,size_noise,size_low,")
     assert "Refused: 9 asked" in run.stdout

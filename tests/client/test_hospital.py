@@ -10,9 +10,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.hospital import measured
 from cairn_client import BadRows, Client, Column
 from cairn_client.commands.common import ExitCode
 from cairn_client.errors import BadFormat, CannotSeal
@@ -185,6 +187,17 @@ def test_python_takes_the_table_from_a_data_frame_to_a_result(live: Live) -> Non
     table = result.frame()
     assert table.loc[1, "age"] == result.profiles[0][0]["value"]
     assert "region=south" in table.columns
+
+
+def test_default_choices_lead_from_a_file_to_findings_that_are_compared_with_the_truth(
+    live: Live, tmp_path: Path
+) -> None:
+    """Of hundreds of intervals of 95% fewer than 0.7 hold in less than 1e-6 of runs."""
+    ((finding, coverage),) = measured(live.curator(), 1, 1_000, tmp_path, np.random.default_rng(2))
+    assert 3 <= finding.groups <= 5
+    assert finding.reason.startswith(f"k = {finding.suggested}: ")
+    assert coverage.kinds == ["clusters", "profile", "summary"]
+    assert coverage.share() > 0.7
 
 
 # --- what new users met first -------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from cairn_client import MissingLibrary, Result
 from cairn_client.commands.results import print_result
+from cairn_client.formatting import rounded_to_noise
 from cairn_client.plotting import map_of
 from cairn_client.receipt import Receipt, digest_of, is_whole
 from cairn_client.wire import NoiseFacts, ResultFacts
@@ -299,3 +301,40 @@ def test_a_receipt_prints_what_it_says() -> None:
     assert repr(made) == "<Receipt of job 6f1c on flowers, epsilon 1, delta 0>"
     assert "A &lt;b&gt;" in made._repr_html_()
     assert json.loads(json.dumps(made))["job"] == "6f1c"
+
+
+@pytest.mark.parametrize(
+    ("value", "rounded"),
+    [
+        ((1234.5, 1160.2, 1309.0), (1230.0, 1160.0, 1310.0)),
+        ((41.2345, 40.81, 41.65), (41.2, 40.8, 41.7)),
+        ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+        ((3.0, -math.inf, math.inf), (3.0, -math.inf, math.inf)),
+    ],
+)
+def test_numbers_are_rounded_to_their_noise_as_the_service_rounds_them(
+    value: tuple[float, float, float], rounded: tuple[float, float, float]
+) -> None:
+    assert rounded_to_noise(*value) == rounded
+
+
+def test_intervals_of_a_single_k_are_in_tables_files_plots_and_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = {
+        "size_low": [26.08, 65.08], "size_high": [34.92, 73.92],
+        "centre_low": [[0.8, 9.8], [8.8, 89.8]], "centre_high": [[1.2, 10.2], [9.2, 90.2]],
+    }  # fmt: skip
+    found = result(noise=TWO, intervals=ends)
+    assert found.frame()["a_high"].tolist() == [1.2, 9.2]
+    found.save(tmp_path / "centres.csv")
+    assert (tmp_path / "centres.csv").read_text().splitlines() == [
+        "cluster,a,b,size,size_noise,size_low,size_high,a_low,a_high,b_low,b_high",
+        "1,1.0,10.0,30.0,2.0,26.0,35.0,0.8,1.2,9.8,10.2",
+        "2,9.0,90.0,70.0,2.0,65.0,74.0,8.8,9.2,89.8,90.2",
+    ]
+    print_result(found, None, False)
+    shown = capsys.readouterr().out
+    assert "26–35" in shown
+    assert "9 (8.8 to 9.2)" in shown
+    assert Result(found.facts, None).intervals == ends

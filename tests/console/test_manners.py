@@ -245,6 +245,23 @@ def test_a_job_is_found_by_its_algorithm(tab: Tab, service: Service, granted: tu
     expect(page.get_by_role("row")).to_have_count(9)
 
 
+def test_filters_of_jobs_are_in_the_address(phone: Tab, finished: tuple[str, str, str]) -> None:
+    page = phone.sign_in(finished[1], "#/jobs")
+    page.get_by_text("Filters").click()
+    page.get_by_label("State").select_option("failed")
+    expect(page.get_by_text("No jobs like that.")).to_be_visible()
+    page.get_by_label("State").select_option("succeeded")
+    page.get_by_label("Kind").select_option("cluster")
+    page.get_by_label("From").fill("2020-01-01")
+    expect(page.get_by_role("table")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("Filters: 3 chosen")).to_be_visible()
+    expect(page.get_by_label("Kind")).to_have_value("cluster")
+    page.get_by_label("To", exact=True).fill("2020-01-02")
+    expect(page.get_by_text("No jobs like that.")).to_be_visible()
+    assert "state=succeeded&kind=cluster&since=2020-01-01&until=2020-01-02" in page.url
+
+
 def test_the_console_works_from_its_own_files_alone(tab: Tab, tmp_path: Path) -> None:
     page = tab.sign_in(tab.service.curator_key)
     loaded = page.evaluate("performance.getEntriesByType('resource').map((e) => new URL(e.name).host)")

@@ -136,6 +136,30 @@ def test_two_profiles_by_the_same_clusters_are_set_side_by_side(
     assert complaints_in_every_dress(page) == []
 
 
+def test_clusters_are_compared_with_another_dataset_by_a_link(
+    tab: Tab, service: Service, asked: tuple[str, dict[str, str]]
+) -> None:
+    caps = {"asking-ada": ("50", "0.0001")}
+    bounds = {"a": (0.0, 10.0), "b": (0.0, 10.0)}
+    service.dataset("asking-next", b"a,b\n8,3\n2,1\n", bounds, budget=("100", "0.001"), caps=caps)
+    granted = {"epsilon": "50", "delta": "0.0001", "kinds": ["cluster", "profile"]}
+    service.call("PUT", "/v1/datasets/asking-next/grants/asking-ada", json=granted)
+    page = tab.sign_in(asked[0], f"#/jobs/{asked[1]['cluster']}")
+    page.get_by_label("Records of").select_option("asking-next")
+    expect(page.get_by_role("radio", name="how two clusterings overlap")).to_have_count(0)
+    assert page.url.endswith("?records=asking-next")
+    page.reload()
+    expect(page.get_by_label("Records of")).to_have_value("asking-next")
+    assert complaints_in_every_dress(page) == []
+    page.get_by_label("Epsilon").fill("1")
+    page.get_by_role("button", name="Ask for ε 1", exact=True).click()
+    expect(page.get_by_role("heading", name="Profile of asking-next")).to_be_visible()
+    expect(page.get_by_role("button", name="Compare")).to_be_visible()
+    tab.go(f"#/jobs/{asked[1]['explain']}")
+    expect(page.get_by_role("heading", name="Explanation of asking")).to_be_visible()
+    expect(page.get_by_role("button", name="Compare")).to_have_count(0)
+
+
 def test_a_curator_grants_questions(tab: Tab, service: Service, asked: tuple[str, dict[str, str]]) -> None:
     service.analyst("asking-ben")
     page = tab.sign_in(service.curator_key, "#/datasets/asking/grants")

@@ -7,11 +7,12 @@ import typer
 
 from cairn_client.commands.printing import hint, print_json, print_table
 from cairn_client.findings import Findings
-from cairn_client.formatting import about, number
+from cairn_client.formatting import about, number, rounded_to_noise
 from cairn_client.result import Result
 
 _MOST_COLUMNS = 24
 _COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
+_INTERVALS_AT_ONCE = 3  # The same, where each number has its interval.
 _MOST_SHARES = 3
 #: Lines of findings that are printed.
 _MOST_LINES = 60
@@ -28,8 +29,9 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
         return
     sizes = _sizes(found)
     names, centres = _in_columns(found)
-    for start in range(0, len(names), _COLUMNS_AT_ONCE):
-        part = slice(start, start + _COLUMNS_AT_ONCE)
+    at_once = _INTERVALS_AT_ONCE if found.intervals else _COLUMNS_AT_ONCE
+    for start in range(0, len(names), at_once):
+        part = slice(start, start + at_once)
         rows = [[place, *size, *centres[place - 1][part]] for place, size in enumerate(sizes, 1)]
         print_table(["cluster", "size", "95%", *names[part]], rows, "There are no centres.")
     _hint_noise(found)
@@ -51,12 +53,11 @@ def _sizes(found: Result) -> list[tuple[int | None, str | None]]:
     """The size of each cluster, and its interval where one is stated."""
     if found.sizes is None:
         return [(None, None)] * len(found.centres)
-    rounded = [round(size) for size in found.sizes.tolist()]
-    if (level := found.facts.level) is None:
-        return [(size, None) for size in rounded]
-    ends = zip(level["size_low"], level["size_high"], strict=True)
-    intervals = [f"{number(round(low))}–{number(round(high))}" for low, high in ends]
-    return list(zip(rounded, intervals, strict=True))
+    sizes, known = found.sizes.tolist(), found.intervals
+    if "size_low" not in known:
+        return [(round(size), None) for size in sizes]
+    rounded = map(rounded_to_noise, sizes, known["size_low"], known["size_high"])
+    return [(round(size), f"{number(round(low))}–{number(round(high))}") for size, low, high in rounded]
 
 
 def _hint_other_k(found: Result) -> None:
@@ -88,7 +89,11 @@ def _hint_noise(found: Result) -> None:
 def _in_columns(found: Result) -> tuple[list[str], list[list[Any]]]:
     """The columns, and each centre in them: of a table, a category by its largest shares."""
     if found.facts.profiles is None:
-        return found.columns, found.centres.tolist()
+        rows, known = found.centres.tolist(), found.intervals
+        if "centre_low" not in known:
+            return found.columns, rows
+        parts = zip(rows, known["centre_low"], known["centre_high"], strict=True)
+        return found.columns, [list(map(_estimate, row, low, high)) for row, low, high in parts]
     plain = ("mean", "median", "rate", "shares")
     names = [
         entry["column"] + ("" if entry["measure"] in plain else f" ({entry['measure']})")
@@ -99,9 +104,25 @@ def _in_columns(found: Result) -> tuple[list[str], list[list[Any]]]:
 
 def _cell(entry: dict[str, Any]) -> Any:
     if "shares" not in entry:
-        return entry["value"]
+        return _estimate(entry["value"], entry.get("value_low"), entry.get("value_high"))
     largest = sorted(entry["shares"].items(), key=lambda each: -each[1])[:_MOST_SHARES]
-    return ", ".join(f"{level} {share:.0%}" for level, share in largest if share >= 0.005)
+    low, high = (entry.get(f"shares_{end}") or {} for end in ("low", "high"))
+    shown = ((level, share, low.get(level), high.get(level)) for level, share in largest if share >= 0.005)
+    return ", ".join(f"{level} {_share(*numbers)}" for level, *numbers in shown)
+
+
+def _estimate(value: Any, low: Any, high: Any) -> Any:
+    """A number rounded to its noise, with its interval where one is known; dates are texts."""
+    if low is None:
+        return value
+    if isinstance(value, str):
+        return f"{value} ({low} to {high})"
+    middle, low, high = rounded_to_noise(value, low, high)
+    return f"{number(middle)} ({number(low)} to {number(high)})"
+
+
+def _share(share: float, low: float | None, high: float | None) -> str:
+    return f"{share:.0%}" if low is None or high is None else f"{share:.0%} ({low:.0%} to {high:.0%})"
 
 
 def print_findings(found: Findings, output: Path | None, as_json: bool) -> None:

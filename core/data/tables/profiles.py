@@ -14,16 +14,24 @@ from core.data.tables.geometry import Geometry
 _MEASURES = {"means": "mean", "medians": "median"}
 
 
+Entries = list[list[dict[str, Any]]]
+
+
 def describe(
-    geometry: Geometry, centres: Floats, deviations: Floats | None, objective: str
-) -> list[list[dict[str, Any]]]:
+    geometry: Geometry,
+    centres: Floats,
+    deviations: Floats | None,
+    objective: str,
+    ends: tuple[Floats, Floats] | None = None,
+) -> Entries:
     """For each centre an entry for each column, in JSON.
 
     `centres` are as `Geometry.decode` returns them, `deviations` standard deviations of the noise in them. An
     entry has the column, its kind, a measure, a value or the shares of all levels, and the noise: in units of
-    the value (days for a date, seconds for a time), or for a geometric mean a factor up or down.
+    the value (days for a date, seconds for a time), or for a geometric mean a factor up or down. With the
+    `ends` of the centres' intervals it has those of the value, or of each share, too.
     """
-    return [
+    found = [
         [
             _entry(
                 axis.column,
@@ -35,23 +43,24 @@ def describe(
         ]
         for row, centre in enumerate(centres)
     ]
+    if ends is None:
+        return found
+    low, high = (describe(geometry, end, None, objective) for end in ends)
+    return [list(map(_with_interval, *entries)) for entries in zip(found, low, high, strict=True)]
 
 
-def describe_intervals(
-    geometry: Geometry, centres: Floats, low: Floats, high: Floats
-) -> list[list[dict[str, Any]]]:
-    """As `describe`, with the ends of an interval in place of the noise: values, or shares of each level."""
-    parts = [describe(geometry, numbers, None, "means") for numbers in (centres, low, high)]
+def describe_intervals(geometry: Geometry, centres: Floats, low: Floats, high: Floats) -> Entries:
+    """As `describe`, of means with the ends of an interval in place of the noise."""
+    entries = describe(geometry, centres, None, "means", (low, high))
     return [
-        [_with_interval(*entries) for entries in zip(*profiles, strict=True)]
-        for profiles in zip(*parts, strict=True)
+        [{name: each[name] for name in each if name not in ("noise", "noise_factor")} for each in profile]
+        for profile in entries
     ]
 
 
 def _with_interval(entry: dict[str, Any], low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
     named = "shares" if "shares" in entry else "value"
-    kept = {name: value for name, value in entry.items() if name not in ("noise", "noise_factor")}
-    return {**kept, f"{named}_low": low[named], f"{named}_high": high[named]}
+    return {**entry, f"{named}_low": low[named], f"{named}_high": high[named]}
 
 
 def records(geometry: Geometry, codes: Codes) -> npt.NDArray[Any]:

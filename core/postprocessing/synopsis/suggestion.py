@@ -16,6 +16,7 @@ _BLOB_ROWS = 3000  # Rows of the blob.
 _BLOB_ROUNDS = 20  # Rounds of Lloyd's algorithm on them for each number of clusters that is tried.
 _TOLERANCE = 0.03  # The first k whose gap is this close to the largest is suggested.
 _AS_MUCH = round(100 * _TOLERANCE)  # The same in per cent.
+_LEAST_SHOWN = 0.5  # Per cent that are not rounded to none.
 _NEIGHBOURS = 2  # Other numbers that fit are named up to this far from the suggested one.
 _LEAST_GAIN = 0.05  # Where no gap exceeds that of one cluster by this, there is nothing to split.
 #: In tables each further cluster must gain more than records with a rare level do, which are small groups of
@@ -64,9 +65,15 @@ def why(best: int, gaps: Mapping[int, float], noise: Mapping[int, float]) -> str
         )
     gain, off = gaps[best] - gaps[first], noise[best] + noise[first]
     lower, least, most = (max(0.0, 100 * (1 - math.exp(-each))) for each in (gain, gain - off, gain + off))
+    if least >= _LEAST_SHOWN:
+        words = f"the loss is {lower:.0f}% ({least:.0f}% to {most:.0f}%) lower"
+    elif most <= 100 - _LEAST_SHOWN:
+        words = f"the loss is not more than {most:.0f}% lower"
+    else:
+        words = "noise hides how much lower the loss is"
     return (
-        f"k = {best}: compared with a single blob of the same shape, the loss is {lower:.0f}% "
-        f"({least:.0f}% to {most:.0f}%) lower than at k = {first}, and no larger k gains another {_AS_MUCH}%"
+        f"k = {best}: compared with a single blob of the same shape, {words} than at k = {first}, and no "
+        f"larger k gains another {_AS_MUCH}%"
     )
 
 

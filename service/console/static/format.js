@@ -20,6 +20,33 @@ function superscript(value) {
     .replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(d)]);
 }
 
+/**
+ * A released number with its 95% interval, rounded to a tenth of the noise at least, ends outwards; one that
+ * noise hides is told by its upper end where it cannot be below `least`. Without an interval, the number alone.
+ * @param {number} value
+ * @param {number[]} ends
+ * @param {{words?: (value: number, digits?: number) => string, least?: number}} [options]
+ */
+export function estimateWords(value, [low, high], { words = number, least = -Infinity } = {}) {
+  const noise = Math.max(high - value, value - low) / 2;
+  if (!(noise > 0)) return { value: words(value), interval: "" };
+  const unit = 10 ** Math.ceil(Number(Math.log10(noise / 10).toFixed(9)));
+  const at = (x, side) => words(Number((side(Number((x / unit).toFixed(6))) * unit).toPrecision(12)), 12);
+  const last = at(high, Math.ceil);
+  const first = Math.floor(low / unit) * unit;
+  if (first <= least) return { value: `not more than ${last}`, interval: "" };
+  return { value: at(value, Math.round), interval: `${at(low, Math.floor)} to ${last}` };
+}
+
+// The size of a cluster with its interval, where a result states one.
+export function sizeWords(size, known, i) {
+  const whole = (value) => COUNT.format(Math.round(value));
+  if (!known?.size_low) return `about ${whole(Math.max(0, size))}`;
+  const words = { words: whole, least: 0 };
+  const { value, interval } = estimateWords(size, [known.size_low[i], known.size_high[i]], words);
+  return interval ? `${value} (${interval})` : value;
+}
+
 export function percent(share, digits = 2) {
   if (!Number.isFinite(share)) return "–";
   if (share > 0 && share < 0.0001) return "< 0.01%";

@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.arrays import Floats
-from core.blocks.noise import Noise
+from core.blocks.noise import Noise, NoiseIntervals
 from core.data import Domain, Geometry, Table, domain_from_json
 from core.data.tables.profiles import describe, describe_intervals
 from core.postprocessing.coarsening import Coarsening
@@ -152,12 +152,18 @@ def _merged(
     members, shares = merges.members(k), merges.shares(k)
     centres = shares @ np.array(body["centres"])
     noise = _merged_noise(body["noise"], members, shares)
-    parts: dict[str, Any] = {"centres": centres.tolist(), "sizes": (members @ body["sizes"]).tolist()}
-    domain = clustered(receipt["domain"])
+    sizes, domain = members @ body["sizes"], clustered(receipt["domain"])
+    intervals = NoiseIntervals.of(domain, centres, sizes, noise)
+    parts: dict[str, Any] = {"centres": centres.tolist(), "sizes": sizes.tolist()}
     if isinstance(domain, Geometry):
-        parts["profiles"] = describe(domain, centres, noise.deviations, body["objective"])
+        parts["profiles"] = describe(domain, centres, noise.deviations, body["objective"], intervals.centres)
     groups = [np.flatnonzero(row).tolist() for row in members]
-    return {**parts, "noise": noise.to_json(), "merged": {"of": len(body["centres"]), "groups": groups}}
+    return {
+        **parts,
+        "noise": noise.to_json(),
+        "intervals": intervals.to_json(),
+        "merged": {"of": len(body["centres"]), "groups": groups},
+    }
 
 
 def _merges(session: Session, job_id: str, k: int, own_k: int) -> Coarsening | None:
@@ -172,7 +178,8 @@ def _merged_noise(noise: Mapping[str, Any], members: npt.NDArray[np.bool_], shar
     centres = None
     if noise["centres"] is not None:
         centres = tuple(np.sqrt(shares**2 @ np.square(noise["centres"])).tolist())
-    return Noise(size, centres, noise["columns"] and tuple(noise["columns"]))
+    known = {"tail": noise["tail"]} if "tail" in noise else {}  # those of earlier versions lack it
+    return Noise(size, centres, noise["columns"] and tuple(noise["columns"]), **known)
 
 
 def level_arrays(session: Session, job_id: str, k: int) -> dict[str, Any] | None:

@@ -78,11 +78,13 @@ def released_values(released: Released) -> dict[str, Any]:
         return {"findings": released.values, "draws": dict(released.draws)}
     clustering = released
     sizes, synopsis, profiles = clustering.sizes, clustering.synopsis, clustering.profiles
+    intervals = None if clustering.intervals is None else clustering.intervals.to_json()
     return {
         "centres": np.asarray(clustering.centres, dtype=np.float64).tolist(),
         **({} if profiles is None else {"profiles": profiles}),
         "sizes": None if sizes is None else np.asarray(sizes, dtype=np.float64).tolist(),
         "noise": clustering.noise.to_json(),
+        **({"intervals": intervals} if intervals else {}),
         "draws": dict(clustering.draws),
         "details": dict(clustering.details),
         **({} if synopsis is None else answers.shown(synopsis)),

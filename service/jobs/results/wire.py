@@ -20,6 +20,23 @@ class NoiseFacts(Answer):
         description="in each coordinate of each centre, in units of the widest column"
     )
     columns: list[float] | None = Field(description="factors of `centres` for each column; else all are 1")
+    tail: float | None = Field(
+        default=None, description="standard deviations that the noise stays within in 95 of 100 runs"
+    )
+
+
+class NoiseIntervals(Answer):
+    """95% intervals of sizes and centres of a single k, for the noise alone.
+
+    They leave out what clipping cut off, and what another run would find. Those of centres are approximate.
+    """
+
+    size_low: list[float] | None = Field(default=None, description="missing where no sizes are counted")
+    size_high: list[float] | None = None
+    centre_low: list[list[float]] | None = Field(
+        default=None, description="missing where the noise in centres is not known, and of sparse rows"
+    )
+    centre_high: list[list[float]] | None = None
 
 
 class Interval(Answer):
@@ -42,7 +59,9 @@ class ColumnProfile(Answer):
         default=None, description="standard deviation, in days for a date and in seconds for a time"
     )
     noise_factor: float | None = Field(default=None, description="of a geometric mean: up or down by this")
-    value_low: float | str | None = Field(default=None, description="of jobs that left k open: 95% intervals")
+    value_low: float | str | None = Field(
+        default=None, description="95% intervals; missing where the noise is not known"
+    )
     value_high: float | str | None = None
     shares_low: dict[str, float] | None = None
     shares_high: dict[str, float] | None = None
@@ -110,7 +129,13 @@ _RESULT = {
     "columns": ["petal_length", "petal_width"],
     "centres": [[1.46, 0.25], [4.26, 1.33], [5.55, 2.03]],
     "sizes": [4963.0, 5012.0, 5041.0],
-    "noise": {"size": 11.3, "centres": [0.014, 0.013, 0.013], "columns": [1.0, 0.4]},
+    "noise": {"size": 11.3, "centres": [0.014, 0.013, 0.013], "columns": [1.0, 0.4], "tail": 1.96},
+    "intervals": {
+        "size_low": [4940.4, 4989.4, 5018.4],
+        "size_high": [4985.6, 5034.6, 5063.6],
+        "centre_low": [[1.43, 0.24], [4.23, 1.32], [5.52, 2.02]],
+        "centre_high": [[1.49, 0.26], [4.29, 1.34], [5.58, 2.04]],
+    },
     "draws": {"starts": "9f86d081884c7d659a2feaa0c55ad015"},
     "details": {},
     "privacy": {"epsilon": "0.5", "delta": "0.000001", "unit": "row"},
@@ -136,6 +161,9 @@ class ResultFacts(Answer, json_schema_extra=example(_RESULT)):
     )
     sizes: list[float] | None
     noise: NoiseFacts | None = Field(default=None, description="missing from results of earlier versions")
+    intervals: NoiseIntervals | None = Field(
+        default=None, description="of jobs of a single k; missing from results of earlier versions"
+    )
     draws: dict[str, str]
     details: dict[str, Any]
     level: LevelFacts | None = Field(default=None, description="only of jobs that left k open")

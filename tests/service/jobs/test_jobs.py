@@ -57,12 +57,18 @@ def test_result_comes_as_json_csv_and_npy(small_house: House) -> None:
     small_house.submit()
     assert small_house.work()
     place = "/v1/jobs/latest/result"
-    centres = small_house.ada.get(place).json()["centres"]
+    result = small_house.ada.get(place).json()
+    centres, intervals = result["centres"], result["intervals"]
     lines = small_house.ada.get(place, headers={"Accept": "text/csv"}).text.splitlines()
-    assert lines[0] == "cluster,a,b,size,size_noise"
-    table = [[float(x) for x in line.split(",")] for line in lines[1:]]
-    assert [line[0] for line in table] == list(range(1, len(centres) + 1))
-    assert [line[1:3] for line in table] == centres
+    assert lines[0] == "cluster,a,b,size,size_noise,size_low,size_high,a_low,a_high,b_low,b_high"
+    table = np.array([[float(x) for x in line.split(",")] for line in lines[1:]])
+    assert table[:, 0].tolist() == list(range(1, len(centres) + 1))
+    low, high = (np.array(intervals[f"centre_{end}"]) for end in ("low", "high"))
+    # Rounded to the noise, and never to less than a tenth of it; intervals are rounded outwards.
+    assert np.all(np.abs(table[:, 1:3] - centres) <= (high - low) / 4)
+    assert np.all((table[:, [7, 9]] <= low) & (high <= table[:, [8, 10]]))
+    assert np.all((table[:, 5] <= intervals["size_low"]) & (intervals["size_high"] <= table[:, 6]))
+    assert np.all((low >= 0) & (low <= centres) & (centres <= high) & (high <= [10, 4]))
     npy = small_house.ada.get(place, headers={"Accept": "application/x-npy"})
     assert np.load(io.BytesIO(npy.content)).tolist() == centres
 

@@ -31,7 +31,7 @@ export async function job({ me, signal }, id) {
       actions,
       now.state === "succeeded" &&
         me.role !== "auditor" &&
-        (!now.request.kind || now.request.clusterings?.length === 1) &&
+        (!now.request.kind || now.links.differences) &&
         button("Compare", () => chooseOther(now)),
       own(now) && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"),
       own(now) && button("Name and note", () => describe(now, show)),

@@ -1,11 +1,15 @@
 // The list of jobs: an analyst's own, or all on a curator's datasets.
 
-import { pages } from "../api.js";
-import { h } from "../dom.js";
-import { amount, moment } from "../format.js";
-import { growing, state, table, tag } from "../widgets.js";
+import { all, get, pages } from "../api.js";
+import { filters, setFilter } from "../address.js";
+import { h, replace } from "../dom.js";
+import { field, input, select } from "../forms.js";
+import { amount, moment, plural } from "../format.js";
+import { explain, growing, state, table, tag } from "../widgets.js";
 
-export function jobTable(items, { curator, dataset = true }) {
+const STATES = ["queued", "running", "succeeded", "failed", "cancelled"];
+
+export function jobTable(items, { curator, dataset = true, filtered = false }) {
   const headings = [
     { name: "Job" },
     dataset && { name: "Dataset" },
@@ -32,7 +36,11 @@ export function jobTable(items, { curator, dataset = true }) {
   );
   return table(headings, rows, {
     label: "Jobs",
-    empty: curator ? "No jobs yet." : "No jobs yet: open a dataset and plan one.",
+    empty: filtered
+      ? "No jobs like that."
+      : curator
+        ? "No jobs yet."
+        : "No jobs yet: open a dataset and plan one.",
   });
 }
 
@@ -56,21 +64,96 @@ const LISTED = {
   auditor: "Every job, newest first.",
 };
 
-export async function jobs({ me }) {
-  const list = growing(
-    pages("/v1/jobs", 30),
-    (items) => jobTable(items, { curator: me.role !== "analyst" }),
-    {
-      words: jobWords,
-      find: "Find a job",
-    },
+// Controls for the filters of the API, by their names there; their values are in the address.
+async function jobFilters(me) {
+  const [datasets, { items: kinds }] = await Promise.all([all("/v1/datasets"), get("/v1/kinds")]);
+  const choice = (label, name, any, options) => [label, select(name, [["", any], ...options])];
+  const controls = [
+    choice(
+      "State",
+      "state",
+      "any",
+      STATES.map((each) => [each, each]),
+    ),
+    choice(
+      "Dataset",
+      "dataset",
+      "all",
+      datasets.map(({ name }) => [name, name]),
+    ),
+    choice("Kind", "kind", "any", [
+      ["cluster", "Clustering"],
+      ...kinds.map(({ name, title }) => [name, title]),
+    ]),
+    me.role !== "analyst" && ["Analyst", input("analyst", { maxlength: "64", placeholder: "everybody" })],
+    ["From", input("since", { type: "date" })],
+    ["To", input("until", { type: "date" })],
+  ].filter(Boolean);
+  for (const [, control] of controls) control.value = filters().get(control.name) ?? "";
+  const summary = h("summary", {});
+  const chosen = () => controls.map(([, control]) => control).filter((control) => control.value.trim());
+  const tell = () => {
+    const count = chosen().length;
+    summary.textContent = count ? `Filters: ${plural(count, "chosen", "chosen")}` : "Filters";
+  };
+  const element = h(
+    "details",
+    { id: "filters", props: { open: chosen().length > 0 } },
+    summary,
+    h(
+      "div",
+      { class: "columns narrow" },
+      controls.map(([label, control]) => field(label, control)),
+    ),
   );
-  await list.more();
+  tell();
+  return {
+    element,
+    follow(act) {
+      element.addEventListener("change", ({ target }) => {
+        setFilter(/** @type {any} */ (target).name, /** @type {any} */ (target).value.trim());
+        tell();
+        act();
+      });
+    },
+    query: () =>
+      chosen()
+        .map(({ name, value }) => `&${name}=${encodeURIComponent(asSent(name, value.trim()))}`)
+        .join(""),
+  };
+}
+
+// Days begin where the reader is; the last day is part of the time that is shown.
+function asSent(name, value) {
+  if (name !== "since" && name !== "until") return value;
+  const [year, month, day] = value.split("-").map(Number);
+  return new Date(year, month - 1, day + (name === "until" ? 1 : 0)).toISOString();
+}
+
+export async function jobs({ me }) {
+  const chosen = await jobFilters(me);
+  const place = h("div", {});
+  const show = async () => {
+    const query = chosen.query();
+    const list = growing(
+      pages(`/v1/jobs${query.replace("&", "?")}`, 30),
+      (items) => jobTable(items, { curator: me.role !== "analyst", filtered: query !== "" }),
+      { words: jobWords, find: "Find a job" },
+    );
+    try {
+      await list.more();
+      if (query === chosen.query()) replace(place, list.place);
+    } catch (error) {
+      replace(place, explain(error));
+    }
+  };
+  chosen.follow(show);
+  await show();
   const content = h(
     "div",
     { class: "stack loose" },
     h("div", { class: "stack tight" }, h("h1", {}, "Jobs"), h("p", { class: "muted" }, LISTED[me.role])),
-    h("div", { class: "card" }, list.place),
+    h("div", { class: "card stack" }, chosen.element, place),
   );
   return { title: "Jobs", content };
 }

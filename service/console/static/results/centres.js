@@ -3,7 +3,7 @@
 import { hue, short } from "./charts.js";
 import { h, replace } from "../dom.js";
 import { checkbox, field, input } from "../forms.js";
-import { COUNT, number, plural } from "../format.js";
+import { COUNT, estimateWords, number, plural, sizeWords } from "../format.js";
 import { button } from "../widgets.js";
 
 export const FEW_COLUMNS = 12;
@@ -87,10 +87,18 @@ export function columnChooser(columns, telling) {
 }
 
 // A table of the chosen columns that is sorted by any of them.
-export function centreTable(columns, { centres, sizes, hues }) {
+export function centreTable(columns, { centres, sizes, hues, known }) {
   const place = h("div", { class: "stack" });
   let shown = [];
   let sorted = { key: "number", ascending: true };
+  const cell = (i, j) => {
+    if (!known?.centre_low) return number(centres[i][j], 5);
+    const { value, interval } = estimateWords(centres[i][j], [
+      known.centre_low[i][j],
+      known.centre_high[i][j],
+    ]);
+    return [value, interval && h("small", { class: "muted nowrap" }, ` (${interval})`)];
+  };
   const values = (key) => (i) => (key === "number" ? i : key === "size" ? sizes[i] : centres[i][key]);
   const draw = () => {
     const order = centres
@@ -122,8 +130,8 @@ export function centreTable(columns, { centres, sizes, hues }) {
         "tr",
         { class: hue(hues[i]) },
         h("td", { class: "nowrap" }, h("span", { class: "swatch" }), String(i + 1)),
-        sizes && h("td", { class: "right" }, COUNT.format(Math.round(sizes[i]))),
-        shown.map((j) => h("td", { class: "right" }, number(centres[i][j], 5))),
+        sizes && h("td", { class: "right" }, sizeWords(sizes[i], known, i)),
+        shown.map((j) => h("td", { class: "right" }, cell(i, j))),
       ),
     );
     const hidden = columns.length - shown.length;
@@ -158,17 +166,21 @@ export function centreTable(columns, { centres, sizes, hues }) {
   };
 }
 
-// All columns, with the number of each cluster, its noisy size and the error in it, to paste into a
-// spreadsheet.
-export function centreRows(columns, { centres, sizes, level }, sizeNoise) {
+// All columns, with the number of each cluster, its noisy size, the error in it and all intervals, to paste
+// into a spreadsheet.
+export function centreRows(columns, { centres, sizes, known }, sizeNoise) {
+  const ends = (name, values) => values.map((each, i) => [`${name}_${["low", "high"][i]}`, each]);
   const derived = [
     ...(sizes ? [["size", sizes]] : []),
     ...(sizes && sizeNoise ? [["size_noise", sizes.map(() => sizeNoise)]] : []),
-    ...(level
-      ? [
-          ["size_low", level.size_low],
-          ["size_high", level.size_high],
-        ]
+    ...(known?.size_low ? ends("size", [known.size_low, known.size_high]) : []),
+    ...(known?.centre_low
+      ? columns.flatMap((name, j) =>
+          ends(
+            name,
+            [known.centre_low, known.centre_high].map((rows) => rows.map((row) => row[j])),
+          ),
+        )
       : []),
   ];
   const prefix = derived.some(([name]) => columns.includes(name)) ? "cluster_" : "";

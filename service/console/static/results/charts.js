@@ -2,7 +2,7 @@
 // Everything drawn comes from the result, the receipt and public facts.
 
 import { h, replace, s } from "../dom.js";
-import { COUNT, number, percent } from "../format.js";
+import { COUNT, estimateWords, number, percent } from "../format.js";
 import { principalPlane } from "./pca.js";
 import { pictureButtons } from "./pictures.js";
 
@@ -233,6 +233,8 @@ export function axisName(axis, columns) {
 }
 
 // Noisy sizes; `ends` has the interval of each, or is null where none is stated.
+const whole = (value) => COUNT.format(Math.round(value));
+
 export function sizeBars({ sizes, hues }, ends) {
   const words = sizes.map((n, i) => `centre ${i + 1}: about ${COUNT.format(Math.round(n))}`).join("; ");
   return responsive((w) => {
@@ -269,7 +271,11 @@ export function sizeBars({ sizes, hues }, ends) {
             class: "whisker",
             d: `M${from} ${middle}H${to}M${from} ${middle - 5}v10M${to} ${middle - 5}v10`,
           }),
-        s("text", { class: "strong", x: to + 8, y: middle + 4 }, COUNT.format(Math.round(n))),
+        s(
+          "text",
+          { class: "strong", x: to + 8, y: middle + 4 },
+          estimateWords(n, ends?.[i] ?? [n, n], { words: whole }).value,
+        ),
       );
     });
     return s("svg", { viewBox: `0 0 ${w} ${height}`, "aria-hidden": "true" }, grid.flat(), bars);

@@ -5,7 +5,7 @@ import { cloudMap } from "./cloud.js";
 import { filters, setFilter } from "../address.js";
 import { announce, h, replace } from "../dom.js";
 import { elbow, mergeTree } from "./elbow.js";
-import { number, percent, sentence } from "../format.js";
+import { estimateWords, number, percent, sentence } from "../format.js";
 import { coordinateWords } from "./geometry.js";
 import { button, explain, notice } from "../widgets.js";
 import { matched } from "../pages/compare.js";
@@ -158,6 +158,17 @@ function coloured(centres, before, lengths) {
   return Array.from(centres, (_, i) => hues[i] ?? free.shift());
 }
 
+// How much of the variance the clusters explain, with its interval, as far as noise lets it be said.
+function explainedWords({ k, loss, explained }) {
+  if (k === 1) return "One cluster explains none of the variance.";
+  const whole = loss.value / (1 - explained); // the loss of one cluster
+  const ends = [loss.high, loss.low].map((each) => Math.min(1, Math.max(0, 1 - each / whole)));
+  if (!(whole > 0) || (ends[0] === 0 && ends[1] === 1))
+    return `Noise hides how much of the variance ${k} clusters explain.`;
+  const { value, interval } = estimateWords(explained, ends, { words: percent, least: 0 });
+  return `${k} clusters explain ${value} of the variance${interval && ` (95% interval: ${interval})`}.`;
+}
+
 function slider({ from, to, suggested }, choose) {
   const control = h("input", {
     type: "range",
@@ -196,13 +207,7 @@ function slider({ from, to, suggested }, choose) {
     set,
     tell({ level }) {
       set(level.k);
-      const whole = level.loss.value / Math.max(1e-12, 1 - level.explained);
-      const [least, most] = [level.loss.high, level.loss.low].map((loss) =>
-        percent(Math.max(0, 1 - loss / whole), 3),
-      );
-      const clusters = level.k === 1 ? "One cluster explains" : `${level.k} clusters explain`;
-      const share = percent(level.explained, 3);
-      words.textContent = `${clusters} ${share} of the variance (95% interval: ${least} to ${most}).`;
+      words.textContent = explainedWords(level);
     },
   };
 }

@@ -31,6 +31,7 @@ export function resultView(job, result, receipt, choice = columnChoice(result, r
     ...result,
     columns,
     domain: receipt.domain,
+    known: result.level ?? result.intervals ?? {},
     ...added,
   };
   const drawable = result.centres[0].length > 0 && added.lengths;
@@ -42,7 +43,8 @@ export function resultView(job, result, receipt, choice = columnChoice(result, r
     centres.show(chosen);
     profiles?.show(chosen);
   });
-  const rows = () => centreRows(columns, { ...result, centres: kinds?.values ?? result.centres }, added.size);
+  const inKinds = kinds ? { centres: kinds.values, known: { ...shape.known, ...kinds.ends } } : {};
+  const rows = () => centreRows(columns, { ...shape, ...inKinds }, added.size);
   return [
     drawable &&
       h(
@@ -141,10 +143,10 @@ function surenessCard({ level, hues }) {
   );
 }
 
-function sizeCard({ sizes, hues, level, size: deviation }) {
+function sizeCard({ sizes, hues, level, known, size: deviation }) {
   const around = sizes.map((n) => [n - 2 * deviation, n + 2 * deviation]);
-  const ends = level
-    ? sizes.map((_, i) => [level.size_low[i], level.size_high[i]])
+  const ends = known.size_low
+    ? sizes.map((_, i) => [known.size_low[i], known.size_high[i]])
     : deviation
       ? around
       : null;
@@ -167,15 +169,15 @@ function sizeCard({ sizes, hues, level, size: deviation }) {
 
 // A heat map of all centres, and a small picture of each: at once if there are few, on request if there are
 // many.
-function profileCard({ centres, columns, low, high, lengths, places, level, hues }) {
+function profileCard({ centres, columns, low, high, lengths, places, level, known, hues }) {
   const map = h("div", { class: "stack tight" });
   const small = h("div", { class: "profiles" });
   const more = h("div", {});
   let chosen = [];
   let drawn = centres.length > FEW_CENTRES ? 0 : centres.length;
   const interval = (i, j) =>
-    level
-      ? [level.centre_low[i][j], level.centre_high[i][j]]
+    known.centre_low
+      ? [known.centre_low[i][j], known.centre_high[i][j]]
       : [-2, 2].map((side) => centres[i][j] + side * places[i] * lengths[j]);
   const draw = () => {
     const pick = (list) => chosen.map((j) => list[j]);
@@ -206,7 +208,7 @@ function profileCard({ centres, columns, low, high, lengths, places, level, hues
       small,
       chosen.length > 0 &&
         centres.slice(0, drawn).map((_, i) => {
-          const ends = level || places ? chosen.map((j) => interval(i, j)) : null;
+          const ends = known.centre_low || places ? chosen.map((j) => interval(i, j)) : null;
           return h(
             "figure",
             { class: `stack tight ${hue(hues[i])} flat` },

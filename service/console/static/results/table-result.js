@@ -2,7 +2,7 @@
 
 import { hue } from "./charts.js";
 import { h } from "../dom.js";
-import { COUNT, number, percent } from "../format.js";
+import { estimateWords, number, percent, sizeWords } from "../format.js";
 import { moment, momentWords } from "./geometry.js";
 import { facts, table } from "../widgets.js";
 
@@ -16,12 +16,17 @@ const SECONDS = [
   ["seconds", 1],
 ];
 
-// Values for files, a table, and a picture of each centre.
+// Values and ends of their intervals for files, a table, and a picture of each centre.
 export function tableParts(result, axes) {
+  const values = (end) =>
+    result.profiles.map((profile) =>
+      profile.flatMap((entry) =>
+        entry.shares ? Object.values(entry[`shares${end}`] ?? {}) : [entry[`value${end}`]],
+      ),
+    );
   return {
-    values: result.profiles.map((profile) =>
-      profile.flatMap((entry) => (entry.shares ? Object.values(entry.shares) : [entry.value])),
-    ),
+    values: values(""),
+    ends: hasIntervals(result) ? { centre_low: values("_low"), centre_high: values("_high") } : {},
     table: centreTable(result),
     profiles: h(
       "section",
@@ -33,7 +38,9 @@ export function tableParts(result, axes) {
         "Numbers and dates lie between their bounds. " +
           (result.level
             ? "In brackets: 95% intervals of the records nearest to the centre."
-            : "± and × give the noise in 95 of 100 runs."),
+            : hasIntervals(result)
+              ? "In brackets: 95% intervals for the noise alone, which are approximate."
+              : "± and × give the noise in 95 of 100 runs."),
       ),
       result.details?.ranges && released(result.details.ranges),
       h(
@@ -51,6 +58,9 @@ export function tableParts(result, axes) {
   };
 }
 
+// Results of earlier versions with a single k state their noise, and no intervals.
+const hasIntervals = ({ profiles: [[first]] }) => "value_low" in first || "shares_low" in first;
+
 function released(ranges) {
   const words = Object.entries(ranges).map(([name, [low, high]]) => [
     name,
@@ -59,11 +69,10 @@ function released(ranges) {
   return h("details", {}, h("summary", {}, "Ranges that private scaling released"), facts(words));
 }
 
-function centre(profile, i, { centres, sizes, hues }, axes) {
+function centre(profile, i, { centres, sizes, hues, level, intervals }, axes) {
   const places = placesOf(profile, centres[i], axes);
   const size =
-    sizes &&
-    h("span", { class: "muted" }, `about ${COUNT.format(Math.max(0, Math.round(sizes[i])))} records`);
+    sizes && h("span", { class: "muted" }, `${sizeWords(sizes[i], level ?? intervals, i)} records`);
   return h(
     "figure",
     { class: `stack tight ${hue(hues?.[i] ?? i)} flat` },
@@ -83,18 +92,35 @@ function drawn(entry, place) {
   if (entry.shares) {
     const [first, rest] = leading(entry.shares);
     return [
-      first.map(([level, share]) =>
-        bar(
-          share,
-          `${percent(share)} ` +
-            `${level}${intervalWords([entry.shares_low?.[level], entry.shares_high?.[level]], percent)}`,
-        ),
-      ),
+      first.map(([level, share]) => bar(share, shareWords(entry, level, share))),
       rest > 0 && h("span", { class: "small muted" }, `${percent(rest)} other levels`),
     ];
   }
-  if (entry.measure === "rate") return bar(entry.value, `${percent(entry.value)} yes${noiseWords(entry)}`);
-  return rail(place, `${valueWords(entry.value)}${noiseWords(entry)}`);
+  return (entry.measure === "rate" ? bar : rail)(
+    entry.measure === "rate" ? entry.value : place,
+    entryWords(entry),
+  );
+}
+
+const SHARES = { words: percent, least: 0 };
+const inBrackets = ({ value, interval }, what = "") =>
+  `${value}${what && ` ${what}`}${interval && ` (${interval})`}`;
+
+// The interval of one level; missing from results of earlier versions.
+const levelEnds = (entry, level) => [entry.shares_low?.[level], entry.shares_high?.[level]];
+
+const shareWords = (entry, level, share) =>
+  inBrackets(estimateWords(share, levelEnds(entry, level), SHARES), level);
+
+// The value of a column that has no levels, with its interval or its noise.
+function entryWords(entry) {
+  const { measure, value, value_low: low, value_high: high } = entry;
+  if (measure === "rate" && low !== undefined)
+    return inBrackets(estimateWords(value, [low, high], SHARES), "yes");
+  if (low === undefined)
+    return `${measure === "rate" ? `${percent(value)} yes` : valueWords(value)}${noiseWords(entry)}`;
+  if (typeof value === "number") return inBrackets(estimateWords(value, [low, high]));
+  return `${valueWords(value)} (${valueWords(low)} to ${valueWords(high)})`;
 }
 
 // The most frequent levels, and what all others have together.
@@ -139,13 +165,8 @@ function valueWords(value) {
   return momentWords(new Date(moment(value)), value.includes("T") ? "datetime" : "date");
 }
 
-function intervalWords([low, high], words) {
-  return low === undefined ? "" : ` (${words(low)} to ${words(high)})`;
-}
-
-// An interval, or twice the standard deviation in the unit that people would use.
-function noiseWords({ kind, measure, noise, noise_factor: factor, value_low: low, value_high: high }) {
-  if (low !== undefined) return intervalWords([low, high], measure === "rate" ? percent : valueWords);
+// Twice the standard deviation in the unit that people would use.
+function noiseWords({ kind, measure, noise, noise_factor: factor }) {
   if (factor) return ` × or ÷ ${number(factor * factor, 3)}`;
   if (noise === null || noise === undefined) return "";
   if (measure === "rate") return ` ± ${number(200 * noise, 2)} points`;
@@ -160,15 +181,12 @@ function cell(entry) {
   if (entry.shares)
     return leading(entry.shares)[0]
       .slice(0, 3)
-      .map(([level, share]) => h("div", { class: "nowrap" }, `${level} ${percent(share)}`));
-  return h(
-    "span",
-    { class: "nowrap" },
-    entry.measure === "rate" ? percent(entry.value) : valueWords(entry.value),
-  );
+      .map(([level, share]) => h("div", { class: "nowrap" }, shareWords(entry, level, share)));
+  return h("span", { class: "nowrap" }, entryWords(entry));
 }
 
-function centreTable({ profiles, sizes, hues }) {
+function centreTable({ profiles, sizes, hues, level, intervals }) {
+  const known = level ?? intervals;
   const headings = [
     { name: "Centre" },
     ...(sizes ? [{ name: "Noisy size", right: true }] : []),
@@ -179,7 +197,7 @@ function centreTable({ profiles, sizes, hues }) {
   ];
   const rows = profiles.map((profile, i) => [
     h("span", { class: `nowrap ${hue(hues?.[i] ?? i)}` }, h("span", { class: "swatch" }), String(i + 1)),
-    ...(sizes ? [COUNT.format(Math.round(sizes[i]))] : []),
+    ...(sizes ? [sizeWords(sizes[i], known, i)] : []),
     ...profile.map(cell),
   ]);
   const made = table(headings, rows, { label: "Centres", fold: false });
