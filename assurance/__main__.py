@@ -1,4 +1,4 @@
-"""Run a campaign: `python -m assurance audit`, `chaos`, `fuzz`, `soak`, `mutants` or `months`.
+"""Run a campaign: `python -m assurance audit`, `chaos`, `fuzz`, `soak`, `mutants`, `months` or `alerts`.
 
 Each campaign is a module with a function `main`, which takes the options and returns the exit code.
 """
@@ -15,6 +15,7 @@ CAMPAIGNS = {
     "soak": "assurance.chaos.soak",
     "mutants": "assurance.mutants.campaign",
     "months": "assurance.months",
+    "alerts": "assurance.alerts",
 }
 
 

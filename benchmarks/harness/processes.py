@@ -46,7 +46,7 @@ def server(
 
     It is that of the checkout, or an installed `program`, which runs away from the checkout, in `folder`.
     """
-    port = free_port()
+    port = int(settings.get("port") or free_port())
     environment = {
         **(outside() if program else os.environ),
         "CAIRN_DATABASE_URL": url,
