@@ -109,7 +109,7 @@ class ThroughCommands:
         self._run("upload", name, str(file), "--period", label, "--correct", "--seal")
 
     def retire(self, name: str) -> None:
-        self._run("retire", name, "--yes")
+        self._run("dataset", "retire", name, "--yes")
 
 
 class ThroughConsole:

@@ -36,3 +36,10 @@ def test_next_month_is_filled_in_from_the_last_uploaded_sealed_and_asked_about(t
     page.get_by_role("button", name="Submit for").click()
     read = page.locator("dt:text-is('Periods') + dd")
     expect(read).to_have_text("2026-01")
+
+    page.goto(f"{tab.service.address}/#/datasets/{name}")
+    question = page.locator("#ask")
+    question.get_by_label("First period").select_option("2026-01")
+    with page.expect_request(lambda sent: "0.2" in (sent.post_data or "")) as planned:
+        question.get_by_label("Epsilon").fill("0.2")
+    assert '"periods":{"from":"2026-01","to":"2026-01"}' in (planned.value.post_data or "")

@@ -219,7 +219,11 @@ function tableCard(found) {
 }
 
 async function publicFacts({ me }, found) {
-  return [publicHalves(found), me.role !== "auditor" && askDataset(found), found.table && tableCard(found)];
+  return [
+    publicHalves(found),
+    me.role !== "auditor" && (await askDataset(found)),
+    found.table && tableCard(found),
+  ];
 }
 
 function publicHalves(found) {
@@ -402,7 +406,7 @@ async function overview({ reload }, found) {
     halves,
     workingCard(found, reload),
     publicRowsCard(found, reload),
-    askDataset(found),
+    await askDataset(found),
     found.table && tableCard(found),
   ];
 }
