@@ -129,6 +129,8 @@ def finished(service: Service) -> tuple[str, str, str]:
     service.call("PUT", "/v1/datasets/manners/listing", json=listing)
     body = {"dataset": "manners", "k": 4, "epsilon": "1"}
     job = service.call("POST", "/v1/jobs", key=key, json=body)["id"]
+    asked = {"dataset": "manners", "epsilon": "3", "purpose": "manners", "plan": body}
+    service.call("POST", "/v1/requests", key=key, json=asked)
     return "manners", key, job
 
 

@@ -27,6 +27,8 @@ def pages_of_an_analyst(finished: tuple[str, str, str]) -> list[tuple[str, str]]
         ("#/jobs", "td"),
         (f"#/jobs/{job}", "#receipt"),
         (f"#/jobs/{job}/report", "#report"),
+        ("#/requests", "article"),
+        (f"#/datasets/{name}/request", "form"),
         ("#/sessions", "li"),
     ]
 
@@ -40,6 +42,7 @@ def pages_of_a_curator(finished: tuple[str, str, str]) -> list[tuple[str, str]]:
         *((f"#/datasets/{name}{tab}", "td") for tab in ("/ledger", "/jobs", "/audit")),
         (f"#/jobs/{job}", "#receipt"),
         ("#/people", "article"),
+        ("#/requests", "article"),
         ("#/sessions", "li"),
         ("#/audit", "td"),
         (f"#/datasets/{name}/report", "td"),

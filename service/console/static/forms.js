@@ -181,7 +181,7 @@ export function form(attributes, children, act, ready = () => true) {
               { class: "notice bad", role: "alert" },
               h("p", {}, "Correct the marked fields, then try again."),
             )
-          : explain(error),
+          : explain(error, error.offer),
       );
       /** @type {HTMLElement | null} */ (made.querySelector("[aria-invalid]"))?.focus();
     } finally {

@@ -50,6 +50,13 @@ const ROUTES = [
     () => "Catalogue",
     () => import("./pages/catalogue.js").then((m) => m.catalogue),
   ],
+  [
+    /^#\/datasets\/([a-z0-9._-]+)\/request$/,
+    ["analyst"],
+    (name) => `Request ${name}`,
+    () => import("./pages/requests.js").then((m) => m.requestAccess),
+  ],
+  [/^#\/requests$/, READERS, () => "Requests", () => import("./pages/requests.js").then((m) => m.requests)],
   [/^#\/jobs$/, READERS, () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],
   [
     /^#\/jobs\/([0-9a-f-]{36}|latest)$/,
@@ -115,6 +122,7 @@ function navigation() {
     ["#/datasets", "Datasets"],
     ["#/catalogue", "Catalogue"],
     ["#/jobs", "Jobs"],
+    ["#/requests", "Requests"],
     ["#/people", "People"],
     ["#/audit", "Audit"],
     ["#/help", "Help"],

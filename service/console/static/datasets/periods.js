@@ -7,6 +7,7 @@ import { budgetFields, decimal, field, filled, form, input, isWhole, select, sub
 import { amount, COUNT, delta, moment, number } from "../format.js";
 import { lookBeforeSeal, uploadReport, uploader } from "../pages/upload.js";
 import { button, confirm, dialog, gauge, state, tag } from "../widgets.js";
+import { alone } from "./proposals.js";
 
 const path = (found) => `/v1/datasets/${found.name}/periods`;
 
@@ -211,10 +212,9 @@ function raise(found, period, reload) {
         ),
       ],
       async (data) => {
-        await post(`${path(found)}/${period.label}/budget`, {
-          epsilon: decimal(data.get("epsilon")),
-          delta: decimal(data.get("delta")),
-        });
+        const total = { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) };
+        const proposal = { dataset: found.name, about: "total", period: period.label, ...total };
+        await alone(() => post(`${path(found)}/${period.label}/budget`, total), proposal, close);
         close();
         toast("The budget is raised. This is recorded in the audit log.");
         await reload();

@@ -7,6 +7,7 @@ import { withPowers } from "../format.js";
 import { rangeInWords } from "../datasets/periods.js";
 import { offers } from "./offers.js";
 import { optionFields, readOptions } from "./options.js";
+import { requestMore } from "./wanted.js";
 import { button, explain } from "../widgets.js";
 
 // Columns that lie between a lowest and a highest value.
@@ -106,6 +107,7 @@ export function questionForm(dataset, kinds, about, periods = null) {
         forecast,
         shortfall ? withPowers(shortfall.sentence) : accuracy.verdict.sentence,
         shortfall?.largest_range && [" ", narrower(shortfall.largest_range)],
+        shortfall?.request && [" ", requestMore(dataset, { amount: shortfall.request, plan: request() })],
       ),
     failed: (error) => replace(forecast, explain(error)),
   });

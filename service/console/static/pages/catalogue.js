@@ -53,5 +53,8 @@ function card(each, me) {
     each.title !== each.name && h("p", { class: "small muted" }, h("code", {}, each.name)),
     shownGroups(each.groups),
     each.accessible && h("div", {}, h("a", { class: "button", href: `#/datasets/${each.name}` }, "Open")),
+    !each.accessible &&
+      me.role === "analyst" &&
+      h("div", {}, h("a", { class: "button", href: `#/datasets/${each.name}/request` }, "Request access")),
   );
 }

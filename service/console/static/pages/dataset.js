@@ -8,7 +8,6 @@ import { correct, draftCard, periods, UNITS } from "../datasets/periods.js";
 import { announce, h, replace, toast } from "../dom.js";
 import {
   budgetFields,
-  checkbox,
   decimal,
   field,
   form,
@@ -21,6 +20,7 @@ import {
   submit,
 } from "../forms.js";
 import { amount, COUNT, delta, moment, number, overrunsInWords, plural, sentence } from "../format.js";
+import { alone } from "../datasets/proposals.js";
 import { publicRows, publicRowsCard } from "../datasets/public-rows.js";
 import { readingEditor, readingWords } from "../datasets/reading.js";
 import {
@@ -36,6 +36,7 @@ import {
   table,
   tag,
 } from "../widgets.js";
+import { keepsResults, questionsBox, readTerms, termFields, termsInWords } from "../datasets/terms.js";
 import { workingCard, workingList } from "../datasets/working-bounds.js";
 import { auditList } from "./audit.js";
 import { shape } from "./datasets.js";
@@ -238,7 +239,12 @@ function publicHalves(found) {
         h(
           "section",
           { class: "card stack" },
-          h("h2", {}, "Your cap"),
+          h(
+            "div",
+            { class: "row apart" },
+            h("h2", {}, "Your cap"),
+            h("a", { class: "button small", href: `#/datasets/${found.name}/request` }, "Request more"),
+          ),
           gauge(found.cap, { label: "Your cap" }),
           termsInWords(found.grant),
           h(
@@ -536,10 +542,9 @@ function raise(found, reload) {
         ),
       ],
       async (data) => {
-        await post(`/v1/datasets/${found.name}/budget`, {
-          epsilon: decimal(data.get("epsilon")),
-          delta: decimal(data.get("delta")),
-        });
+        const total = { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) };
+        const proposal = { dataset: found.name, about: "total", ...total };
+        await alone(() => post(`/v1/datasets/${found.name}/budget`, total), proposal, close);
         close();
         toast("The budget is raised. This is recorded in the audit log.");
         await reload();
@@ -679,46 +684,6 @@ async function grants({ reload }, found) {
   );
 }
 
-// The end of a day here; a grant's end is shown and chosen as its last day.
-function endOfDay(day) {
-  const end = new Date(`${day}T00:00`);
-  end.setDate(end.getDate() + 1);
-  return end;
-}
-
-function lastDay(moment) {
-  const day = new Date(new Date(moment).getTime() - 1);
-  const two = (number) => String(number).padStart(2, "0");
-  return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
-}
-
-// What a grant is for, by which permit, and until when.
-function termsInWords(grant) {
-  const parts = [
-    grant.purpose,
-    grant.permit && `permit ${grant.permit}`,
-    grant.ends_at && `until ${moment(grant.ends_at)}`,
-  ].filter(Boolean);
-  return parts.length > 0 && h("div", { class: "small muted" }, parts.join(" · "));
-}
-
-function termFields(grant) {
-  return [
-    field("Purpose", input("purpose", { maxlength: "2000", value: grant?.purpose ?? "" }), {
-      hint: "What the data may be used for. It stands in receipts and in the ledger's table.",
-    }),
-    field("Permit", input("permit", { maxlength: "128", value: grant?.permit ?? "" }), {
-      hint: "Its number, if there is one.",
-    }),
-    field("Last day", input("until", { type: "date", value: grant?.ends_at ? lastDay(grant.ends_at) : "" }), {
-      hint: "After it the grant is as if withdrawn. Leave it empty for no end.",
-    }),
-    checkbox("keeps_results", "Results can be read after the last day", {
-      checked: grant?.keeps_results ?? true,
-    }),
-  ];
-}
-
 function setCap(found, analysts, grant, reload) {
   dialog(grant ? `Change cap of ${grant.analyst}` : `Grant ${found.name}`, (close) => {
     if (!grant && !analysts.length)
@@ -740,13 +705,7 @@ function setCap(found, analysts, grant, reload) {
           ),
         );
     const present = grant ? grant.cap.declared : found.budget.declared;
-    const asks = Boolean(grant && grant.kinds.length > 1);
-    const questions = checkbox("questions", "Questions too", {
-      checked: asks,
-      hint:
-        "Profiles of clusters, tables, quantiles and summaries, within the same cap; else " +
-        "clusterings alone.",
-    });
+    const questions = questionsBox(grant?.kinds);
     return form(
       {},
       [
@@ -757,8 +716,9 @@ function setCap(found, analysts, grant, reload) {
           hintEpsilon: "The most they may spend.",
           hintDelta: "0 allows pure differential privacy only.",
         }),
-        questions,
+        questions.element,
         ...termFields(grant),
+        keepsResults(grant),
         h(
           "div",
           { class: "row end" },
@@ -768,25 +728,15 @@ function setCap(found, analysts, grant, reload) {
       ],
       async (data) => {
         const name = grant ? grant.analyst : data.get("analyst");
-        // Kinds that were chosen one by one elsewhere stay as they are unless the box is changed.
-        const kinds =
-          grant && data.has("questions") === asks
-            ? {}
-            : {
-                kinds: data.has("questions")
-                  ? ["cluster", ...(await get("/v1/kinds")).items.map((each) => each.name)]
-                  : ["cluster"],
-              };
-        const day = data.get("until");
-        await put(`/v1/datasets/${found.name}/grants/${name}`, {
+        const wanted = {
           epsilon: decimal(data.get("epsilon")),
           delta: decimal(data.get("delta")),
-          purpose: data.get("purpose").trim(),
-          permit: data.get("permit").trim(),
-          ends_at: day ? endOfDay(day).toISOString() : null,
+          ...readTerms(data),
           keeps_results: data.has("keeps_results"),
-          ...kinds,
-        });
+          ...(await questions.read(data)),
+        };
+        const proposal = { dataset: found.name, analyst: name, ...wanted };
+        await alone(() => put(`/v1/datasets/${found.name}/grants/${name}`, wanted), proposal, close);
         close();
         const total = found.budget.declared;
         const above =

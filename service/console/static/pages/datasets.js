@@ -4,6 +4,7 @@ import { pages } from "../api.js";
 import { h } from "../dom.js";
 import { COUNT, plural } from "../format.js";
 import { gauge, growing, state } from "../widgets.js";
+import { waiting } from "../jobs/outcomes.js";
 
 const LISTED = {
   curator: "Datasets that you own.",
@@ -11,7 +12,8 @@ const LISTED = {
   auditor: "All datasets.",
 };
 
-export async function datasets({ me }) {
+export async function datasets(context) {
+  const { me } = context;
   const curator = me.role === "curator";
   const list = growing(
     pages("/v1/datasets", 24),
@@ -25,7 +27,7 @@ export async function datasets({ me }) {
         : welcome(curator),
     { words: (each) => `${each.name} ${each.description} ${each.owner}`, find: "Find a dataset" },
   );
-  await list.more();
+  const [waits] = await Promise.all([waiting(context), list.more()]);
   const content = h(
     "div",
     { class: "stack loose" },
@@ -40,6 +42,7 @@ export async function datasets({ me }) {
       ),
       curator && h("a", { class: "button primary", href: "#/datasets/new" }, "New dataset"),
     ),
+    waits,
     list.place,
   );
   return { title: "Datasets", content };

@@ -32,6 +32,8 @@ import {
   withPowers,
 } from "../format.js";
 import { offers } from "../jobs/offers.js";
+import { lastRequest } from "../jobs/outcomes.js";
+import { requestMore } from "../jobs/wanted.js";
 import { periodFields, rangeInWords } from "../datasets/periods.js";
 import { optionFields, readOptions } from "../jobs/options.js";
 import { requestAsCurl, requestAsPython } from "../jobs/snippets.js";
@@ -42,8 +44,9 @@ import { KINDS } from "./sites.js";
 const LEAST = 0.01;
 
 export async function newJob(context, name) {
-  const [first, algorithms, sites] = await Promise.all([
+  const [first, asked, algorithms, sites] = await Promise.all([
     get(`/v1/datasets/${name}`),
+    lastRequest(context, name),
     get("/v1/algorithms").then((list) => list.items),
     get(`/v1/datasets/${name}/sites`)
       .then((list) => list.items)
@@ -96,7 +99,11 @@ export async function newJob(context, name) {
         location.hash = `#/jobs/${(await offered.submit()).id}`;
       } catch (error) {
         if (!["budget-exhausted", "cap-exhausted"].includes(error.slug)) throw error;
-        refuse(refusal, error);
+        refuse(
+          refusal,
+          error,
+          found.cap && requestMore(name, { amount: error.body.request, plan: request() }),
+        );
         return false;
       }
     },
@@ -191,6 +198,7 @@ export async function newJob(context, name) {
           "is what is charged.",
       ),
     ),
+    asked,
     h(
       "div",
       { class: "halves" },
@@ -324,8 +332,10 @@ function read(element, dataset, k, usable) {
   return body;
 }
 
-function drawQuote(place, quote, found, { rehearsal }, uses) {
+function drawQuote(place, quote, found, body, uses) {
+  const { rehearsal } = body;
   const { plan, accuracy, shortfall } = quote;
+  const more = found.cap && shortfall && requestMore(found.name, { amount: shortfall.request, plan: body });
   const { tone, sentence: verdict } = accuracy.verdict;
   const after = quote.remaining_after;
   const { cap, budget } = quote.accounts;
@@ -356,7 +366,7 @@ function drawQuote(place, quote, found, { rehearsal }, uses) {
         { class: "small muted" },
         epsilonInWords(plan.privacy.epsilon, plan.privacy.delta, found.privacy_unit),
       ),
-    shortfall && tooMuch(shortfall, uses),
+    shortfall && tooMuch(shortfall, uses, more),
     !rehearsal && cap && account(`Your cap${within(cap)}`, cap, quote.cost),
     !rehearsal &&
       account(budget.period ? `Budget${within(budget)}` : "The dataset's budget", budget, quote.cost),
@@ -403,7 +413,7 @@ function account(name, held, cost) {
   );
 }
 
-function tooMuch({ sentence: why, next, offer, largest_range: range }, { useWhatRemains, useRange }) {
+function tooMuch({ sentence: why, next, offer, largest_range: range }, { useWhatRemains, useRange }, more) {
   return h(
     "div",
     { class: "notice bad stack", id: "too-much" },
@@ -419,11 +429,12 @@ function tooMuch({ sentence: why, next, offer, largest_range: range }, { useWhat
           "small",
         ),
       range && button(`Read ${rangeInWords(range)} only`, () => useRange(range), "small"),
+      more,
     ),
   );
 }
 
-function refuse(place, problem) {
+function refuse(place, problem, more) {
   const numbers = problem.body;
   const left = numbers.remaining;
   const entry = (label, a) =>
@@ -454,6 +465,7 @@ function refuse(place, problem) {
         ),
       ),
       h("p", { class: "next" }, nextStep(problem), " Nothing was reserved or read."),
+      more && h("div", { class: "row" }, more),
     ),
   );
   place.scrollIntoView({ block: "nearest" });
