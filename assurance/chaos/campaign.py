@@ -149,6 +149,7 @@ _SAMPLED = (
     "end a queued job",
     "seal",
     "throw away rows",
+    "seal a correction of a period",
 )
 
 
