@@ -19,7 +19,14 @@ def test_auditor_reads_facts_ledgers_and_receipts_and_no_result(
     dataset, _, job = finished
     page = tab.sign_in(key_of(service, f"nora-{fresh}", "auditor"))
     bar = page.get_by_role("navigation", name="Main")
-    assert bar.get_by_role("link").all_inner_texts() == ["Datasets", "Catalogue", "Jobs", "Audit", "Help"]
+    assert bar.get_by_role("link").all_inner_texts() == [
+        "Datasets",
+        "Catalogue",
+        "Jobs",
+        "Requests",
+        "Audit",
+        "Help",
+    ]
     page.get_by_role("link", name=dataset, exact=True).click()
     expect(page.get_by_role("link", name="Plan a job")).to_have_count(0)
     page.get_by_role("link", name="Ledger").click()
