@@ -249,7 +249,9 @@ def main(arguments: list[str]) -> int:
     for by in chosen.by:
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
-            with server(f"sqlite:///{folder / 'cairn.sqlite3'}", folder) as started:
+            limits = {"caller_rate": "1e6", "caller_burst": "1e6"}  # this asks faster than people do
+            url = f"sqlite:///{folder / 'cairn.sqlite3'}"
+            with server(url, folder, command=("serve", "--workers", "1"), **limits) as started:
                 key = started.bootstrap_key()
                 books = cairn_client.Client(started.address, key)
                 with books, _way(by, started.address, key) as service:

@@ -43,3 +43,12 @@ def test_next_month_is_filled_in_from_the_last_uploaded_sealed_and_asked_about(t
     with page.expect_request(lambda sent: "0.2" in (sent.post_data or "")) as planned:
         question.get_by_label("Epsilon").fill("0.2")
     assert '"periods":{"from":"2026-01","to":"2026-01"}' in (planned.value.post_data or "")
+
+    page.goto(f"{tab.service.address}/#/datasets/{name}/periods")
+    corrected = page.locator(".timeline > li", has=page.get_by_role("heading", name="2025-12"))
+    corrected.get_by_role("button", name="Correct").click()
+    page.get_by_role("button", name="Begin a correction").click()
+    page.get_by_label("File").set_input_files(file)  # type: ignore[arg-type]
+    page.get_by_role("button", name="Upload and check").click()
+    page.get_by_role("button", name="Seal the correction").click()
+    expect(corrected).to_contain_text("version 2")

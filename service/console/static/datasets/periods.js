@@ -119,7 +119,7 @@ export function draftCard(found, period, reload) {
   const place = h("div", { class: "stack" });
   const correction = period.correction;
   const report = correction ? correction.upload : period.upload;
-  const target = { ...found, upload: report, period: period.label };
+  const target = { ...found, upload: report, period: period.label, correction };
   const rows = correction ? "the corrected rows" : "the rows";
   return h(
     "section",
