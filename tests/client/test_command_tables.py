@@ -44,7 +44,7 @@ def in_80_columns(command: str, finished_job: tuple[str, str], monkeypatch: pyte
         ("analyst", "budget DATASET", r"^dataset +epsilon +2 +0\.5 +0 +1\.5$"),
         ("analyst", "ledger DATASET", rf"charge +{TIME} +analyst +JOB +0\.5 +1e-6$"),
         ("analyst", "algorithms", r"^sulq +either +means +dense, sparse,? +\S"),
-        ("analyst", "result JOB", r"^ +1 +-?[\d,]+ +[\d.]+ +[\d.]+$"),
+        ("analyst", "result JOB", r"^ +1 +-?[\d,]+ +[\d,]+–[\d,]+ +[\d.]+ \([\d.]+ to [\d.]+\) +[\d.]+ \("),
         ("analyst", "receipt JOB", r"sums +\S+ +\d+ +0\.\d+$"),
         ("analyst", "plan DATASET -k 2 --epsilon 0.1", r"^step +times +what it measures$"),
         ("curator", "jobs", rf"^JOB +test-\S+ +analyst +succeeded +2 +epsilon 0\.5 +{TIME}$"),

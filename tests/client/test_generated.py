@@ -53,7 +53,7 @@ if (refused.error?.title === undefined) throw new Error("a problem was expected"
 console.log(data.id);
 """
 #: Models that a client has beside those of the service's components: unions and enumerations within them.
-MOST_MODELS = 250
+MOST_MODELS = 300
 
 
 @pytest.fixture(scope="module")
