@@ -116,5 +116,5 @@ def _hash_at(session: Session, head: Head) -> str | None:
         entries = select(LedgerEntry.hash).where(LedgerEntry.dataset_id == head.dataset)
         return session.scalar(entries.where(LedgerEntry.sequence == head.number))
     dataset_id = None if head.dataset == SERVICE else head.dataset
-    events = select(AuditEvent.hash).where(AuditEvent.dataset_id.is_not_distinct_from(dataset_id))
+    events = select(AuditEvent.hash).where(AuditEvent.dataset_id == dataset_id)
     return session.scalar(events.where(AuditEvent.sequence == head.number))

@@ -196,5 +196,7 @@ def _facts_faults(session: Session, chain: int) -> Iterator[str]:
 
 
 def _events(chain: int, condition: ColumnElement[bool]) -> Any:
-    of_chain = AuditEvent.dataset_id.is_not_distinct_from(chain or None)
+    of_chain = AuditEvent.dataset_id == (
+        chain or None
+    )  # by the index, which PostgreSQL needs = or IS NULL for
     return select(AuditEvent).where(of_chain, condition).order_by(AuditEvent.sequence, AuditEvent.id)
