@@ -196,7 +196,5 @@ def _facts_faults(session: Session, chain: int) -> Iterator[str]:
 
 
 def _events(chain: int, condition: ColumnElement[bool]) -> Any:
-    of_chain = AuditEvent.dataset_id == (
-        chain or None
-    )  # by the index, which PostgreSQL needs = or IS NULL for
+    of_chain = AuditEvent.dataset_id == (chain or None)  # = or IS NULL: both use the index
     return select(AuditEvent).where(of_chain, condition).order_by(AuditEvent.sequence, AuditEvent.id)

@@ -10,12 +10,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from service.operations.clock import SystemClock, rfc3339
+from tests.console.conftest import COLUMNS, rows
 from tests.support.console import Service, free_port
 from tests.support.identity_provider import IdentityProvider, identity_provider
 
@@ -228,3 +231,72 @@ def test_command_signs_in_by_the_device_flow_and_renews_its_token(
     assert "kay (analyst)" in done.stdout
     assert json.loads(stored.read_text())["key"] != expired["key"]
     page.context.close()
+
+
+def test_access_from_nothing_to_its_end_and_every_step_in_the_audit_log(institution: Institution) -> None:
+    """Mona finds a dataset and asks; half is granted; she submits; the grant ends, and she asks again."""
+    service, audit = institution.service, "/v1/audit?dataset=wards&limit=100"
+    service.dataset("wards", rows(300), COLUMNS)
+    service.call("PUT", "/v1/datasets/wards/listing", json={"title": "Three wards", "shows": ["columns"]})
+    institution.idp.person("mona", "researchers")
+    page, desk = institution.tab(), institution.tab()
+    institution.sign_in(page, "mona")
+    page.get_by_role("link", name="Catalogue").click()
+    entry = page.get_by_role("article").filter(has_text="Three wards")
+    expect(entry).to_contain_text("age: number from 0 to 100")
+    entry.get_by_role("link", name="Request access").click()
+    page.get_by_label("Epsilon (ε)").fill("2")
+    page.get_by_label("Purpose").fill("Frailty after surgery")
+    page.get_by_role("button", name="Send the request").click()
+    expect(page.get_by_text("waits for the owner")).to_be_visible()
+
+    desk.get_by_label("Your key").fill(service.curator_key)
+    desk.get_by_role("button", name="Sign in", exact=True).click()
+    desk.get_by_role("link", name="Requests", exact=True).last.click()
+    asked = desk.get_by_role("article").filter(has_text="mona")
+    expect(asked).to_contain_text("Frailty after surgery")
+    asked.get_by_role("button", name="Grant").click()
+    desk.get_by_role("dialog").get_by_label("Epsilon (ε)").fill("1")
+    desk.get_by_role("dialog").get_by_label("A word to who asked").fill("half for now")
+    desk.get_by_role("dialog").get_by_role("button", name="Grant").click()
+    expect(asked).to_contain_text("granted a cap of epsilon 1")
+
+    page.goto(f"{institution.address}/#/datasets/wards/job")
+    expect(page.get_by_text("“half for now”")).to_be_visible()
+    page.get_by_label("Epsilon, exactly").fill("0.5")
+    page.get_by_role("button", name="Submit for ε 0.5").click()
+    expect(page.locator("#centres")).to_be_visible()
+
+    page.goto(f"{institution.address}/#/datasets/wards/job")
+    page.get_by_label("Epsilon, exactly").fill("0.4")
+    again = page.get_by_role("button", name="Submit for ε 0.4")
+    expect(again).to_be_enabled()
+    ends_at = rfc3339(SystemClock().now() + timedelta(seconds=1))
+    ending = {"epsilon": "1", "delta": "0.00001", "ends_at": ends_at}
+    service.call("PUT", "/v1/datasets/wards/grants/mona", json=ending)
+    while page.request.get(f"{institution.address}/v1/datasets/wards").status != 404:
+        pass  # until its end by the clock
+    again.click()
+    expect(page.locator("#refusal")).to_contain_text("you have no grant for it")
+    page.get_by_role("link", name="Request more").click()
+    expect(page.get_by_text("is sent with the request")).to_be_visible()
+    page.get_by_label("Epsilon (ε)").fill("1")
+    page.get_by_role("button", name="Send the request").click()
+    expect(page.get_by_text("waits for the owner")).to_be_visible()
+
+    acts = [f"{each['actor']} {each['words']}" for each in service.call("GET", audit)["items"]]
+    for words in (
+        "carla listed the dataset in the catalogue",
+        "mona asked for a cap of epsilon 2",
+        "carla granted mona a cap of epsilon 1",
+        "mona asked for a cap of epsilon 1",
+    ):
+        assert any(each.startswith(words) for each in acts), (words, acts)
+    assert any("mona signed in by" in each for each in institution.acts())
+    expected = {"mona read the result of job", "mona was refused: submit job (404)"}
+    while expected:  # accesses are written within a second
+        found = service.call("GET", f"{audit}&record=access")["items"]
+        seen = [f"{each['actor']} {each['words']}" for each in found]
+        expected = {words for words in expected if not any(each.startswith(words) for each in seen)}
+    for tab in (page, desk):
+        tab.context.close()

@@ -98,6 +98,11 @@ export async function newJob(context, name) {
       try {
         location.hash = `#/jobs/${(await offered.submit()).id}`;
       } catch (error) {
+        if (error.slug === "not-found" && found.cap) {
+          const again = requestMore(name, { plan: request() }); // the grant has ended meanwhile
+          replace(refusal, explain(error, h("p", {}, again)));
+          return false;
+        }
         if (!["budget-exhausted", "cap-exhausted"].includes(error.slug)) throw error;
         refuse(
           refusal,
