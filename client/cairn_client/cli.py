@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from cairn_client.commands import access, budgets, datasets, jobs, people, questions, receipts, session
+from cairn_client.commands import (
+    access,
+    budgets,
+    datasets,
+    jobs,
+    people,
+    populations,
+    questions,
+    receipts,
+    session,
+)
 from cairn_client.commands.common import Group
 
 app = typer.Typer(
@@ -35,7 +45,7 @@ def main(
     """Cluster private data with a Cairn service, or manage its datasets."""
 
 
-for part in (session, datasets, budgets, access, jobs, questions, receipts, people):
+for part in (session, datasets, budgets, access, jobs, questions, receipts, people, populations):
     part.add_to(app)
 
 if __name__ == "__main__":

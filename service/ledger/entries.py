@@ -62,6 +62,8 @@ class ChargeEntry:
 
     sequence: int
     hash: str
+    #: What one person of the dataset's population was charged; None outside populations.
+    of_person: Cost | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {"sequence": self.sequence, "hash": self.hash}
@@ -127,11 +129,9 @@ def hash_of(entry: Any) -> str:
 
 def charge_of(session: Session, job_id: str) -> ChargeEntry | None:
     """Return the entry that charged a job; None for a rehearsal."""
-    query = select(LedgerEntry.sequence, LedgerEntry.hash).where(
-        LedgerEntry.job_id == job_id, LedgerEntry.kind == EntryKind.CHARGE
-    )
-    found = session.execute(query).one_or_none()
-    return None if found is None else ChargeEntry(found.sequence, found.hash)
+    query = select(LedgerEntry).where(LedgerEntry.job_id == job_id, LedgerEntry.kind == EntryKind.CHARGE)
+    found = session.scalars(query).one_or_none()
+    return None if found is None else ChargeEntry(found.sequence, found.hash, of_person(found))
 
 
 def page(

@@ -82,6 +82,7 @@ def _print_facts(facts: DatasetFacts) -> None:
             ("accountant", facts.accountant),
             ("budget left", facts.budget.remaining),
             *([("your cap left", facts.cap.remaining)] if facts.cap else []),
+            *_population(facts),
             *([("rows uploaded", facts.upload.rows)] if facts.upload else []),
             *(("warning", each) for each in facts.warnings),
         ]
@@ -93,6 +94,11 @@ def _print_facts(facts: DatasetFacts) -> None:
             for each in facts.table
         ]
         print_table(["column", "kind", "role", "weight", "missing", "range"], rows, "")
+
+
+def _population(facts: DatasetFacts) -> list[tuple[str, object]]:
+    found = facts.population
+    return [] if found is None else [("population", found.name), ("left for its people", found.remaining)]
 
 
 def _short(shape: str, numbers: Any, columns: Sequence[str]) -> str:

@@ -123,6 +123,7 @@ def _print_plan(quote: PlanFacts) -> None:
             *([("periods", _labels(quote.periods))] if quote.periods else []),
             *([("version", quote.version)] if (quote.version or 1) > 1 else []),
             ("cost", quote.cost),
+            *([("population", quote.population.sentence)] if quote.population and quote.fits else []),
             ("fits", f"{shortfall['sentence']} {shortfall['next']}" if shortfall else "yes"),
             ("result", f"{quote.planned_seconds:g} s after a worker takes the job"),
             *((f"left of the {where} after it", amount) for where, amount in after.items()),

@@ -11,6 +11,7 @@ const EVERYBODY = ["curator", "analyst", "auditor", "operator"];
 const READERS = ["curator", "analyst", "auditor"];
 const USERS = ["curator", "analyst"];
 const CURATORS = ["curator"];
+const OVERSEERS = ["curator", "auditor"];
 
 // Each page: address, who may see it, its heading while it loads, what builds it. The first that matches is
 // shown. Pages are loaded when they are needed, so that the first one is there soon.
@@ -57,6 +58,18 @@ const ROUTES = [
     () => import("./pages/requests.js").then((m) => m.requestAccess),
   ],
   [/^#\/requests$/, READERS, () => "Requests", () => import("./pages/requests.js").then((m) => m.requests)],
+  [
+    /^#\/populations$/,
+    OVERSEERS,
+    () => "Populations",
+    () => import("./pages/populations.js").then((m) => m.populations),
+  ],
+  [
+    /^#\/populations\/([a-z0-9._-]+)$/,
+    OVERSEERS,
+    (name) => name,
+    () => import("./pages/populations.js").then((m) => m.population),
+  ],
   [/^#\/jobs$/, READERS, () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],
   [
     /^#\/jobs\/([0-9a-f-]{36}|latest)$/,

@@ -104,7 +104,8 @@ def explanation(run: Run) -> list[dict[str, str]]:
             "numbers. Everything after that uses released values alone."
         ),
         "What is not protected?": (
-            f"What is public: {_PUBLIC}. People who also appear in other datasets lose privacy there as well."
+            f"What is public: {_PUBLIC}. People who also appear in other datasets lose privacy there as well"
+            f"{_in_population(run)}."
         ),
         "What was taken from the rows, and declared public?": _from_rows(dataset),
         **_origins(run.working_bounds),
@@ -141,6 +142,17 @@ def _charged_where(run: Run) -> str:
     lost = run.lost_in_all
     more = "" if lost is None else f"; somebody with rows in all of them loses {_amount(lost)}"
     return f" of the budget of each of these periods{more}"
+
+
+def _in_population(run: Run) -> str:
+    """Say what limits the loss of people who are in other datasets, too."""
+    found = run.population
+    if found is None:
+        return ""
+    return (
+        f"; the population {found['name']} limits what one of them loses in all its datasets, and was "
+        f"charged {_amount(found['lost'])} for this"
+    )
 
 
 def _from_rows(dataset: Dataset) -> str:

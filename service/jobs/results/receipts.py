@@ -51,6 +51,7 @@ def make_receipt(
         "statement": _statement(run),
         "domain": plan.described.to_json(),
         **_periods(run),
+        **({} if run.population is None else {"population": run.population}),
         **_permit(run),
         **working_bounds,
         "reading": dataset.reading or reading.INFERRED,

@@ -42,6 +42,15 @@ class Run:
         return accountant.amount(accountant.group([self.claim.cost] * len(periods.read)))
 
     @property
+    def population(self) -> dict[str, Any] | None:
+        """The population that was charged as well, and what one person of it lost."""
+        population, charge = self.dataset.population, self.claim.charge
+        if population is None or charge is None or charge.of_person is None:
+            return None
+        lost = accountants.of(population).amount(charge.of_person)
+        return {"name": population.name, "accountant": population.accountant, "lost": lost}
+
+    @property
     def charged(self) -> Amount:
         """What the job was charged; nothing for a rehearsal."""
         return accountants.of(self.dataset).amount(NOTHING if self.claim.rehearsal else self.claim.cost)

@@ -76,10 +76,14 @@ def test_jobs_of_everybody_on_all_datasets_are_charged_what_they_cost_one_person
     join(north, **STAYS)
     assert ask(north, "0.1").status_code == 202
     assert ask(north, "0.2", who=north.carla).status_code == 202
-    assert ask(north, "0.2", "stays").status_code == 202  # three months: 0.6 for one person
+    months = ask(north, "0.2", "stays")  # three of them: 0.6 for one person
+    assert months.status_code == 202
     assert used(north) == ("0", "0.9")
     assert [north.work() for _ in range(3)] == [True] * 3
     assert used(north) == ("0.9", "0")
+    receipt = north.ada.get(f"/v1/jobs/{months.json()['id']}/receipt").json()
+    lost = {"epsilon": "0.6", "delta": "0"}
+    assert receipt["population"] == {"name": "north", "accountant": "sum", "lost": lost}
     for who in (north.ada, north.carla):
         refused = ask(north, "0.100000000001", who=who)
         assert refused.json()["type"] == "/problems/population-exhausted", refused.text

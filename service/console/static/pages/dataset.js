@@ -5,6 +5,7 @@ import { askDataset } from "../jobs/ask-more.js";
 import { columnTable } from "../datasets/columns.js";
 import { listingCard } from "../datasets/listing.js";
 import { correct, draftCard, periods, UNITS } from "../datasets/periods.js";
+import { populationCard } from "../datasets/population.js";
 import { announce, h, replace, toast } from "../dom.js";
 import {
   budgetFields,
@@ -219,15 +220,16 @@ function tableCard(found) {
   );
 }
 
-async function publicFacts({ me }, found) {
+async function publicFacts(context, found) {
+  const { me } = context;
   return [
-    publicHalves(found),
+    publicHalves(found, context),
     me.role !== "auditor" && (await askDataset(found)),
     found.table && tableCard(found),
   ];
 }
 
-function publicHalves(found) {
+function publicHalves(found, context) {
   return h(
     "div",
     { class: "halves" },
@@ -271,11 +273,13 @@ function publicHalves(found) {
             `${delta(found.budget.total.delta)} remaining.`,
         ),
       ),
+      populationCard(found, context),
     ),
   );
 }
 
-async function overview({ reload }, found) {
+async function overview(context, found) {
+  const { reload } = context;
   const place = h("div", { class: "stack" });
   const draft = found.state === "draft";
   const byPeriod = found.unit && found.unit !== "person";
@@ -364,6 +368,7 @@ async function overview({ reload }, found) {
             `${delta(found.budget.total.delta)} remaining.`,
         ),
       ),
+      populationCard(found, context),
       draft &&
         h(
           "section",

@@ -40,7 +40,13 @@ export async function datasets(context) {
         h("h1", {}, "Datasets"),
         h("p", { class: "muted" }, LISTED[me.role]),
       ),
-      curator && h("a", { class: "button primary", href: "#/datasets/new" }, "New dataset"),
+      me.role !== "analyst" &&
+        h(
+          "div",
+          { class: "row" },
+          h("a", { class: "button", href: "#/populations" }, "Populations"),
+          curator && h("a", { class: "button primary", href: "#/datasets/new" }, "New dataset"),
+        ),
     ),
     waits,
     list.place,

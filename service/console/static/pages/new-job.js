@@ -384,6 +384,7 @@ function drawQuote(place, quote, found, body, uses) {
         h("strong", {}, amount(after.cap ?? after.budget)),
         after.cap ? [" of your cap, ", h("strong", {}, amount(after.budget)), " of the budget."] : ".",
       ),
+    quote.population && !shortfall && h("p", { id: "of-person" }, withPowers(quote.population.sentence)),
     h(
       "p",
       { class: "small muted" },
