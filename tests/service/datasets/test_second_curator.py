@@ -90,6 +90,10 @@ def test_no_door_lets_one_curator_allow_more(small_house: Institution) -> None:
         assert answer.json()["alone"] == BUDGET
     granted = house.carla.post(f"{REQUESTS}/{request}/grant", {})
     assert granted.json()["state"] == "proposed", granted.text
+    period = proposed(house, dataset="monthly", about="total", period="2026-01")
+    assert second(house.dora, period).json()["state"] == "granted"
+    raised = house.carla.get(f"{periods}/2026-01").json()["budget"]["declared"]
+    assert raised == LARGER
     assert house.cap()["epsilon"] == "1"
     assert house.total() == BUDGET
 

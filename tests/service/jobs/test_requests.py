@@ -197,3 +197,18 @@ def test_key_that_is_limited_to_datasets_sees_requests_on_those_alone(small_hous
     limited = Person(house.client, "carla", made["key"])
     assert limited.get(REQUESTS).json()["items"] == []
     assert act(limited, request, "grant").status_code == 404
+
+
+def test_who_asks_from_the_catalogue_is_not_told_what_the_plan_says_of_the_dataset(
+    small_house: House,
+) -> None:
+    house = small_house
+    house.ready()
+    assert house.carla.put("/v1/datasets/flowers/listing", {"title": "Flowers"}).status_code == 200
+    answer = ask(house, house.ben, plan=PLAN)
+    assert answer.status_code == 201, answer.text
+    told = answer.json()
+    assert (told["plan"]["cost"], told["plan"]["problem"], told["standing"]) == (None, None, None)
+    assert house.carla.get(f"{REQUESTS}/{told['id']}").json()["plan"]["cost"]["epsilon"] == "0.4"
+    assert act(house.carla, told["id"], "grant").json()["state"] == "granted"
+    assert house.submit("0.4", who=house.ben).status_code == 202
