@@ -208,3 +208,26 @@ def test_a_pasted_list_of_levels_is_not_from_the_rows_and_a_repeated_id_asks(tab
     )
     expect(levels).to_have_value("A\nB\nC")
     expect(confirmation).not_to_contain_text("levels")
+
+
+@pytest.mark.parametrize("columns", [12, 300])
+def test_a_draft_of_many_columns_is_edited(tab: Tab, service: Service, fresh: str, columns: int) -> None:
+    name = f"wide-{fresh}"
+    table = [{"name": f"c{place}", "kind": "number", "low": 0, "high": 9} for place in range(columns)]
+    body = {"name": name, "table": table, "size": 100, "budget": {"epsilon": "1"}}
+    service.call("POST", "/v1/datasets", json=body)
+    page = tab.sign_in(service.curator_key, f"#/datasets/{name}/edit")
+    expect(page.locator("details.column")).to_have_count(columns)
+    page.locator("details.column").last.locator("summary").click()
+    page.get_by_label(f"High of column {columns}", exact=True).fill("12")
+    page.get_by_label("Size", exact=True).fill("200")
+    page.get_by_role("button", name="Save the changes").click()
+    expect(page.get_by_text("The changes are saved.")).to_be_visible()
+    facts = service.call("GET", f"/v1/datasets/{name}")
+    assert (facts["size"], facts["table"][-1]["high"]) == (200, 12)
+    for width in (390, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        for place in (f"datasets/{name}", f"datasets/{name}/edit", f"datasets/{name}/grants", "people"):
+            tab.go(f"#/{place}")
+            expect(page.get_by_role("heading", level=1)).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (width, place)
