@@ -13,7 +13,18 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from assurance.chaos import attacks, clocks, curators, deaths, guests, lost, periods, races, statements
+from assurance.chaos import (
+    attacks,
+    clocks,
+    curators,
+    deaths,
+    guests,
+    lost,
+    periods,
+    populations,
+    races,
+    statements,
+)
 from assurance.chaos.scene import Accountant
 from assurance.chaos.stage import Stage, Tally
 from core.postprocessing import kmeans
@@ -119,6 +130,18 @@ def _periods(kind: str) -> Callable[[Tally], None]:
     return run
 
 
+def _populations(kind: str) -> Callable[[Tally], None]:
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            database = Database(stage.database())
+            for fault in populations.race(database, 1000):
+                tally.check(False, f"populations: {fault}")
+            tally.add("races: two datasets of a population", 1000)
+            database.dispose()
+
+    return run
+
+
 _DATABASES = ("sqlite", "postgresql")
 _ACCOUNTANTS: tuple[Accountant, ...] = ("sum", "zcdp")
 PIECES: dict[str, Callable[[Tally], None]] = {
@@ -130,6 +153,7 @@ PIECES: dict[str, Callable[[Tally], None]] = {
     **{f"clocks-{kind}": _clocks(kind) for kind in _DATABASES},
     **{f"curators-{kind}": _curators(kind) for kind in _DATABASES},
     **{f"periods-{kind}": _periods(kind) for kind in _DATABASES},
+    **{f"populations-{kind}": _populations(kind) for kind in _DATABASES},
     "outages": _postgres,
     "cuts": _cuts,
     **{
