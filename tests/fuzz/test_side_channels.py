@@ -41,7 +41,7 @@ PAIRS = {
     "across a power of two and a chunk": (CHUNK, CHUNK + 1),
     "an outlier": (200, -201),
 }
-RELEASED = ("centres", "sizes", "draws", "details", "findings", "view")
+RELEASED = ("centres", "sizes", "intervals", "draws", "details", "findings", "view")
 _CHANGING = {"x-request-id", "set-cookie"}
 
 
