@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from sqlalchemy import Connection, Table, insert, select, update
+from sqlalchemy import Table, insert, select, update
 from sqlalchemy.orm import Session
 
 from benchmarks.harness.postgres import Server
@@ -35,11 +35,19 @@ from service.operations.database import Database
 from service.operations.progress import Part
 from service.operations.settings import MIB, Settings
 from service.operations.signing import SigningKeys, open_keys
-from service.operations.tables import Account, DatasetChunk, Job, LedgerEntry, Result
+from service.operations.tables import (
+    Account,
+    DatasetChunk,
+    Job,
+    LedgerEntry,
+    Result,
+    StoredAnswer,
+    TranscriptPart,
+)
 
 __all__ = ["main"]
 
-_JOB = {"dataset": "busy", "k": 2, "algorithm": "sulq", "epsilon": "0.0001", "delta": "0"}
+_JOB = {"dataset": "busy", "k": 2, "algorithm": "sulq", "epsilon": "0.001", "delta": "0"}
 #: Rows that are inserted at a time.
 _BATCH = 5000
 _CHUNKS = 128
@@ -66,11 +74,11 @@ def _measure(kind: str, url: str, folder: Path, entries: int, jobs: int) -> Iter
     keys = open_keys(settings)
     with server(url, folder, command=("serve", "--workers", "1"), log_level="error") as running:
         carla = running.person(running.bootstrap_key())
-        small_dataset(carla, "busy")
+        small_dataset(carla, "busy", jobs_per_hour=1_000_000)
         _run(carla)
         database = Database(url)
-        with database.engine.begin() as connection:
-            _fill(connection, keys, entries, jobs)
+        with database.write() as session:
+            _fill(session, keys, entries, jobs)
         with database.read() as session:
             seconds, (found, state) = _timed(lambda: checkpoints.verify_ledger(session, 1, keys, whole=True))
             assert found.faults == [], found.faults[:3]
@@ -83,6 +91,8 @@ def _measure(kind: str, url: str, folder: Path, entries: int, jobs: int) -> Iter
             assert found.faults == []
             assert found.entries - found.since == 2
             yield _row(kind, "chain and balances, after one more job", 2, "entries", seconds)
+    with database.write() as session:
+        _add_chunks(session)
     some = verification.jobs(database, 1, "busy", keys, None)
     seconds, verified = _timed(lambda: _walked(some, jobs))
     yield _row(kind, "jobs, signatures and results", verified, "jobs", seconds)
@@ -123,17 +133,19 @@ def _row(kind: str, what: str, count: float, unit: str, seconds: float) -> dict[
     }
 
 
-def _fill(connection: Connection, keys: SigningKeys, entries: int, jobs: int) -> None:
+def _fill(session: Session, keys: SigningKeys, entries: int, jobs: int) -> None:
     """Copy the one job of the dataset, with its entries, so often; the first ones with their results."""
-    session = Session(connection)
+    connection = session.connection()
     job = _values(session, Job)
     reserved, charged = (dict(row) for row in _rows(session, LedgerEntry) if row["job_id"] == job["id"])
-    result, chunk = _values(session, Result), _values(session, DatasetChunk)
+    result = _values(session, Result)
     account = session.scalars(select(Account).where(Account.grant_id.is_(None))).one()
     sequence, head = account.entries, account.head
     copies = (entries - sequence) // 2
     entry = _Entry(reserved)
-    batch: dict[Table, list[dict[str, Any]]] = {_table(model): [] for model in (Job, LedgerEntry, Result)}
+    beside = {model: _rows(session, model) for model in (TranscriptPart, StoredAnswer)}
+    models: tuple[Any, ...] = (Job, LedgerEntry, Result, *beside)
+    batch: dict[Table, list[dict[str, Any]]] = {_table(model): [] for model in models}
     for number in range(1, copies + 1):
         name = f"{number:08x}-0000-4000-8000-{number:012x}"
         batch[_table(Job)].append({**job, "id": name})
@@ -146,6 +158,8 @@ def _fill(connection: Connection, keys: SigningKeys, entries: int, jobs: int) ->
         if number < jobs:
             receipt = _receipt(result["receipt"], name, {"sequence": sequence, "hash": head}, keys)
             batch[_table(Result)].append({**result, "job_id": name, "receipt": receipt})
+            for model, rows in beside.items():
+                batch[_table(model)] += [{**row, "job_id": name} for row in rows]
         if number % _BATCH == 0 or number == copies:
             for table, rows in batch.items():
                 if rows:
@@ -154,10 +168,15 @@ def _fill(connection: Connection, keys: SigningKeys, entries: int, jobs: int) ->
     spent = copies * reserved["loss_units"]
     values = {"entries": sequence, "head": head, "loss_spent": Account.loss_spent + spent}
     connection.execute(update(Account).where(Account.grant_id.is_(None)).values(values))
+
+
+def _add_chunks(session: Session) -> None:
+    """Add chunks of random bytes; no job can read them."""
+    chunk = _values(session, DatasetChunk)
     for ordinal in range(1, _CHUNKS):
         payload = os.urandom(4 * MIB)
         facts = {"ordinal": ordinal, "payload": payload, "digest": sha256(payload).hexdigest()}
-        connection.execute(insert(_table(DatasetChunk)), {**chunk, **facts})
+        session.connection().execute(insert(_table(DatasetChunk)), {**chunk, **facts})
 
 
 class _Entry:
