@@ -120,13 +120,16 @@ def faults(
     progress = progress or Progress()
     yield from progress.earlier_faults
     with database.read() as session:
-        for dataset_id, name in session.execute(select(Dataset.id, Dataset.name)).all():
+        datasets = session.execute(select(Dataset.id, Dataset.name)).all()
+    for dataset_id, name in datasets:
+        with database.read() as session:  # not kept while jobs are verified: it would be taken for idle
             found, _ = checkpoints.verify_ledger(session, dataset_id, keys, whole=True)
             yield from (f"{name}: {fault}" for fault in found.faults)
             yield from (f"{name}: {fault}" for fault in integrity.faults(session, dataset_id, keys))
-            jobs = verification.jobs(database, dataset_id, name, keys, now)
-            for part in (jobs, *integrity.payloads(database, dataset_id, name)):
-                yield from progress.verify(part)
+        jobs = verification.jobs(database, dataset_id, name, keys, now)
+        for part in (jobs, *integrity.payloads(database, dataset_id, name)):
+            yield from progress.verify(part)
+    with database.read() as session:
         for population in session.scalars(select(Population).order_by(Population.name)):
             found_there = integrity.population_faults(session, population)
             yield from (f"population {population.name}: {fault}" for fault in found_there)

@@ -81,9 +81,9 @@ def _settled_jobs(session: Session, dataset_id: int) -> int:
     unfinished = select(Job.dataset_id, Job.number).where(Job.state.in_((JobState.QUEUED, JobState.RUNNING)))
     numbers = [row.number for row in session.execute(unfinished) if row.dataset_id == dataset_id]
     if numbers:
-        return min(numbers) - 1
+        return int(min(numbers)) - 1
     newest = select(Job.number).where(Job.dataset_id == dataset_id).order_by(Job.number.desc()).limit(1)
-    return session.scalar(newest) or 0
+    return int(session.scalar(newest) or 0)
 
 
 def _job_faults(session: Session, dataset_id: int, after_job: int, after_entry: int) -> list[str]:

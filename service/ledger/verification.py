@@ -186,8 +186,9 @@ def _stream(session: Session, dataset_id: int, after: int) -> Iterator[Any]:
     """Return entries in order, as rows of their columns: objects would take twice the time."""
     columns = LedgerEntry.__table__.columns
     query = select(*columns).where(LedgerEntry.dataset_id == dataset_id, LedgerEntry.sequence > after)
-    rows = session.connection().execute(query.order_by(LedgerEntry.sequence))
-    yield from rows.yield_per(1000)
+    # By a cursor of the database: while a million rows were replayed, the connection would be taken for idle.
+    ordered = query.order_by(LedgerEntry.sequence).execution_options(yield_per=1000)
+    yield from session.connection().execute(ordered)
 
 
 def _plain(cost: Cost | None) -> list[int] | None:
