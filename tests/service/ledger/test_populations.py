@@ -160,7 +160,7 @@ def _one_part(unit: Unit | None, periods: Sequence[str]) -> int:
     ],
 )
 def test_plausible_mistakes_are_caught(rules: Rules, unit: Unit) -> None:
-    assert max(worst(rules, unit, (0, 0, 0), person) for person in people(unit)) > BOUND
+    assert any(worst(rules, unit, (0, 0, 0), person) > BOUND for person in people(unit))
 
 
 def test_summed_rho_of_periods_is_not_what_a_person_loses() -> None:
