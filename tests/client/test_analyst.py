@@ -148,7 +148,7 @@ def test_more_than_the_cap_is_refused_with_the_numbers(live: Live) -> None:
         live.analyst().dataset(owned.name).submit(k=2, epsilon="0.75")
     assert refusal.value.requested.epsilon == Decimal("0.75")
     assert refusal.value.remaining.epsilon == Decimal("0.5")
-    assert "raise your cap" in str(refusal.value)
+    assert "request a larger cap" in str(refusal.value)
 
 
 def test_more_than_the_budget_is_refused_with_the_numbers(live: Live) -> None:
