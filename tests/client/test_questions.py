@@ -54,7 +54,7 @@ def test_a_dataset_is_asked_on_the_command_line(live: Live, place: Path) -> None
     assert "profile" in cairn("job", "latest").stdout
     assert "Cluster 1" in cairn("result", "latest").stdout
     refused = cairn("ask", owned.name, "compare", "--of", job, "--of", job, "--epsilon", "0.1", code=1)
-    assert "curator" in refused.stderr
+    assert "Request this kind of job" in refused.stderr
 
 
 @pytest.mark.usefixtures("as_curator")
