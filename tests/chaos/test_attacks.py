@@ -17,7 +17,8 @@ def test_attackers_are_refused_and_fill_no_memory() -> None:
     """How fast others are served meanwhile is measured by `make chaos`; here their requests must succeed."""
     tally = Tally()
     with Stage("sqlite") as stage:
-        attack(stage, tally, seconds=0.5, names=(*ALLOWED, "silent readers of results"))
+        lines = list(attack(stage, tally, seconds=0.5, names=(*ALLOWED, "silent readers of results")))
+    assert len(lines) == len(ALLOWED) + 1
     assert tally.problems == []
     for name, allowed in ALLOWED.items():
         answers = {what.split(": ")[2] for what in tally.counts if f": {name}: " in what}
