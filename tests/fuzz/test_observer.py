@@ -151,7 +151,7 @@ class Observer(Watcher):
     def _filled(self, path: str, job: str) -> str:
         name = self.dataset if path.startswith(("/v1/datasets", "/v1/catalogue")) else "ben"
         path = path.replace("/v1/jobs/{job_id}", job)
-        others = {"slug": "not-found", "sites_name": "s", "key_id": "k", "label": "may"}
+        others = {"slug": "not-found", "sites_name": "s", "key_id": "k", "label": "may", "population": "all"}
         others["request_id"] = self.request
         return path.format(name=name, analyst="ada", **others)
 
@@ -185,6 +185,10 @@ def prepare(house: House, dataset: str, rows: int, scene: Scene) -> None:
     path = f"/v1/datasets/{dataset}"
     assert house.carla.put(f"{path}/grants/ada", granted).status_code == 200
     assert house.carla.put(f"{path}/listing", {"shows": list(GROUPS)}).status_code == 200
+    population = {"name": "all", "budget": {"epsilon": "50", "delta": "0.00001"}}
+    assert house.carla.post("/v1/populations", population).status_code == 201
+    member = {"dataset": dataset, "one_row_per_person": True}
+    assert house.carla.post("/v1/populations/all/datasets", member).status_code == 200
     if scene.public_rows:
         content, sent = rows_of(60, len(names)), {"Content-Type": NPY}
         answer = house.carla.call(
