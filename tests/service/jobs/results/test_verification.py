@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from service import maintenance
 from service.ledger.entries import hash_of
 from service.operations import progress, signing
 from service.operations.progress import Progress
-from service.operations.tables import Account, LedgerEntry
+from service.operations.tables import Account, LedgerEntry, Result
 from service.workers import execution
 from tests.support.service import House
 
@@ -76,10 +76,10 @@ def test_a_result_in_the_place_of_another_is_found(used: House) -> None:
 
 def test_an_unsigned_receipt_in_the_place_of_a_signed_one_is_found(used: House) -> None:
     """Receipts of the first version had no signature; a job that was charged since must have one."""
-    execute(
-        used,
-        "UPDATE results SET receipt = json_remove(json_set(receipt, '$.format', 1), '$.signature')",
-    )
+    with used.database.write() as session:
+        for result in session.scalars(select(Result)):
+            unsigned = {name: value for name, value in result.receipt.items() if name != "signature"}
+            result.receipt = {**unsigned, "format": 1}
     assert all("is not signed by a key of this service" in fault for fault in faults(used))
     assert len(faults(used)) == 2
 
