@@ -63,7 +63,7 @@ def keep_a_worker_busy(stage: Stage, tally: Tally) -> str:
     line = (
         f"  {stage.kind}: {_REHEARSALS} rehearsals planned at {planned:.0f} s ({', '.join(ended)}); "
         f"jobs start after {' and '.join(f'{each:.1f} s' for each in waits)}; "
-        f"rehearsals store {stored / 1e6:.0f} MB"
+        f"rehearsals store {int(stored) / 1e6:.0f} MB"
     )
     tally.add("jobs submitted beside long rehearsals", _JOBS)
     late = [each for each in waits if each > _MOST_START_SECONDS]
